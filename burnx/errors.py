@@ -1,0 +1,93 @@
+"""The errors that burnx raises on purpose.
+
+    BurnxError
+    ├── UsageError         the call itself is wrong (a SPEC, an option, a missing class); exit status 2
+    ├── ModelError         a file is not a model, is damaged, or says something impossible
+    ├── UnsupportedError   a model is legal but needs something burnx does not have
+    ├── InputError         run-time inputs do not fit the model: name, dtype or shape
+    ├── ShapeError         shapes do not fit each other
+    ├── DTypeError         a dtype is not allowed here
+    ├── TraceError         Python code decides on a tensor's value while it is being captured
+    ├── ExportError        a graph cannot be written at the wanted opset
+    ├── WeightsError       weights are missing, damaged, unsafe or of another shape
+    ├── DeviceError        a device or its driver is not there
+    └── VerifyError        two engines disagree
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class BurnxError(Exception):
+    """Base of every error that burnx raises on purpose; the message is one readable sentence."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class UsageError(BurnxError):
+    """The call itself is wrong; the command line exits with 2."""
+
+
+class ModelError(BurnxError):
+    """A file is not a model, is damaged, or says something impossible."""
+
+
+class UnsupportedError(BurnxError):
+    """A model is legal but needs something that burnx does not have."""
+
+
+class InputError(BurnxError):
+    """Run-time inputs do not fit the model."""
+
+
+class ShapeError(BurnxError):
+    """Shapes do not fit each other."""
+
+
+class DTypeError(BurnxError):
+    """A dtype is not allowed here."""
+
+
+class TraceError(BurnxError):
+    """Python code decides on a tensor's value while it is being captured."""
+
+
+class ExportError(BurnxError):
+    """A graph cannot be written at the wanted opset."""
+
+
+class WeightsError(BurnxError):
+    """Weights are missing, damaged, unsafe or of another shape."""
+
+
+class DeviceError(BurnxError):
+    """A device or its driver is not there."""
+
+
+class VerifyError(BurnxError):
+    """Two engines disagree."""
+
+
+@contextmanager
+def located(place: str) -> Iterator[None]:
+    """Add ``place`` (node, operator, file) to the message of any error raised inside, once.
+
+    Python's own arithmetic, lookup and memory errors become a ``ModelError`` that names the place too.
+    """
+    try:
+        yield
+    except BurnxError as error:
+        if place not in error.message:
+            error.message = f"{error.message}, {place}"
+        raise
+    except (ArithmeticError, LookupError, ValueError, TypeError) as error:
+        raise ModelError(f"{type(error).__name__}: {error}, {place}") from error
+    except MemoryError as error:
+        raise ModelError(f"not enough memory: {error}, {place}") from error
