@@ -1,0 +1,212 @@
+"""Recorders: they make a node of a graph from every operator call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from burnx.builder import Operators
+from burnx.dtype import int64
+from burnx.errors import ShapeError, TraceError, located
+from burnx.graph import Graph, Node, Value
+from burnx.ops import find
+from burnx.ops import operators as all_operators
+from burnx.ops.infer import infer
+from burnx.ops.operator import Operator
+from burnx.shape import Dim, Expr, Shape, symbol, symbol_name, symbols
+from burnx.tensor import AMBIENT, Array, Tensor, caller
+from burnx.types import TensorType, Type
+
+KNOWN_ELEMENTS = 1024
+
+
+@dataclass(slots=True, eq=False)
+class GraphRecorder:
+    """Records nodes into a graph; a subgraph's recorder has the one around it as ``parent``.
+
+    ``prefix`` is put before the names of nodes, ``metadata`` is what the next nodes carry.
+    """
+
+    graph: Graph = field(default_factory=Graph)
+    parent: GraphRecorder | None = None
+    operators: Operators = field(default_factory=all_operators)
+    counter: Any = field(default_factory=lambda: count(1))
+    homes: dict[str, tuple[Value, int]] = field(default_factory=dict)
+    name: str = ""
+    doc: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def depth(self) -> int:
+        return 0 if self.parent is None else self.parent.depth + 1
+
+    @property
+    def methods(self) -> Mapping[str, Callable[..., Any]]:
+        return self.operators.methods
+
+    # ---------------------------------------------------------------- Recorder
+    def call(self, operator: Operator, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
+        given = dict(attributes)
+        wanted = given.pop("outputs", None)
+        values = [None if item is None else item.ref for item in inputs]
+        while values and values[-1] is None:
+            values.pop()
+        plain = operator.outputs_given if not operator.is_variadic else None
+        tensors = self.record(operator, values, given, wanted or plain)
+        single = len(tensors) == 1 and not operator.is_variadic
+        return tensors[0] if single else tuple(tensors)
+
+    def record(
+        self,
+        operator: Operator,
+        values: Sequence[Value | None],
+        attributes: dict[str, Any],
+        wanted: int | None,
+    ) -> list[Tensor]:
+        """Add one node and give its outputs."""
+        node = Node(
+            operator.op_type, operator.domain, list(values), [], attributes, self.name, self.doc
+        )
+        node.metadata = dict(self.metadata)
+        place = node.place if self.name else f"{node.place} at {caller()}"
+        with located(place):
+            inferred = infer(self.operators, operator, values, attributes, wanted, self.counter)
+        for kind, known in inferred[:wanted]:
+            value = Value(kind, producer=node)
+            if known is not None and known.size <= KNOWN_ELEMENTS:
+                value.known = known
+            node.outputs.append(value)
+            self.settle(value)
+        self.add(node)
+        return [Tensor(self, value) for value in node.outputs]
+
+    def add(self, node: Node) -> None:
+        self.graph.nodes.append(node)
+
+    def settle(self, value: Value) -> None:
+        """Remember where the sizes of a new value can be read."""
+        if isinstance(value.type, TensorType) and value.type.shape is not None:
+            for axis, dim in enumerate(value.type.shape):
+                name = symbol_name(dim)
+                if name is not None:
+                    self.homes.setdefault(name, (value, axis))
+
+    def constant(self, array: Array) -> Tensor:
+        return Tensor(self, constant_value(array))
+
+    def input(self, name: str, kind: Type) -> Tensor:
+        """A new input of the graph."""
+        value = Value(kind, name)
+        self.graph.inputs.append(value)
+        self.settle(value)
+        return Tensor(self, value)
+
+    def shape_of(self, tensor: Tensor) -> Shape:
+        kind = tensor.ref.type
+        if not isinstance(kind, TensorType):
+            raise TraceError(f"{caller()}: a {kind} has no shape")
+        if kind.shape is None:
+            raise TraceError(
+                f"{caller()}: the rank of this tensor depends on data that is not known here"
+            )
+        return kind.shape
+
+    def value_of(self, tensor: Tensor, reason: str) -> Array:
+        value = tensor.ref
+        if value.array is not None:
+            return value.array
+        if value.known is not None and not _has_dims(value.known):
+            return value.known
+        raise TraceError(
+            f"{caller()}: {reason} needs the value of a tensor, which is not known while a model is captured; "
+            "use burnx.cond, burnx.loop or burnx.scan, or ops.where"
+        )
+
+    # ---------------------------------------------------------------- sizes as tensors
+    def constant_of(self, value: Any) -> Tensor | None:
+        """A vector of sizes, some symbolic or tensors, as a tensor; None if it is a plain constant."""
+        items = value if isinstance(value, (list, tuple)) else [value]
+        if not any(isinstance(item, (Expr, Tensor)) for item in items):
+            return None
+        if any(isinstance(item, Tensor) for item in items):
+            parts = [
+                item if isinstance(item, Tensor) else self.constant_of([item]) for item in items
+            ]
+            return self._joined(
+                [
+                    np.asarray([i], np.int64) if p is None else p
+                    for i, p in zip(items, parts, strict=True)
+                ]
+            )
+        vector = self.sizes(tuple(items))
+        return vector if isinstance(value, (list, tuple)) else find("", "Squeeze")(vector, [0])
+
+    def _joined(self, parts: Sequence[Any]) -> Tensor:
+        wide = [
+            find("", "Cast")(find("", "Reshape")(part, [1]), to="int64")
+            if isinstance(part, Tensor)
+            else part
+            for part in parts
+        ]
+        return find("", "Concat")(*wide, axis=0)
+
+    def sizes(self, dims: Shape) -> Tensor:
+        """The node that gives dimensions as an int64 vector, reading each symbol where it was first seen."""
+        names = sorted({name for dim in dims for name in symbols(dim)})
+        sources: dict[Value, int] = {}
+        replaced: dict[str, Dim] = {}
+        for name in names:
+            value, axis = self.home(name)
+            place = sources.setdefault(value, len(sources))
+            replaced[name] = symbol(f"{place}.{axis}")
+        attributes = {"dims": dims, "sources": {name: str(dim) for name, dim in replaced.items()}}
+        return self.record(find("burnx", "Sizes"), list(sources), attributes, 1)[0]
+
+    def home(self, name: str) -> tuple[Value, int]:
+        """The value and axis whose size a symbol is."""
+        scope: GraphRecorder | None = self
+        while scope is not None:
+            if name in scope.homes:
+                return scope.homes[name]
+            scope = scope.parent
+        raise ShapeError(f"no tensor here has the size {name!r}")
+
+    # ---------------------------------------------------------------- subgraphs
+    def child(self, name: str = "") -> GraphRecorder:
+        """A recorder for a subgraph."""
+        inner = GraphRecorder(Graph(name), self, self.operators, self.counter)
+        inner.metadata = self.metadata
+        return inner
+
+    @contextmanager
+    def ambient(self) -> Iterator[None]:
+        token = AMBIENT.set(self)
+        try:
+            yield
+        finally:
+            AMBIENT.reset(token)
+
+
+def constant_value(array: Array, name: str = "") -> Value:
+    """A value that holds ``array``."""
+    kind = TensorType(array.dtype, array.shape)
+    return Value(kind, name, array=array, known=array if array.size <= KNOWN_ELEMENTS else None)
+
+
+def _has_dims(known: Array) -> bool:
+    return known.dtype == object and any(isinstance(item, Expr) for item in known.flat)
+
+
+def is_dims(known: Array | None, kind: Type) -> bool:
+    """Whether what is known of a value are sizes, some of them symbolic."""
+    return (
+        known is not None
+        and isinstance(kind, TensorType)
+        and kind.dtype == int64
+        and _has_dims(known)
+    )

@@ -1,0 +1,61 @@
+"""Types of an operator's outputs: its body run on abstract values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from burnx.builder import Builder, Operators
+from burnx.graph import Value
+from burnx.ops.operator import Operator
+from burnx.tensor import Array, Undetermined
+from burnx.types import TensorType, Type
+
+
+def infer(
+    operators: Operators,
+    operator: Operator,
+    inputs: Sequence[Value | None],
+    attributes: Mapping[str, Any],
+    count: int | None,
+    counter: Any,
+) -> list[tuple[Type, Array | None]]:
+    """The type of each output, and what is known of its value.
+
+    The rank is left open where it depends on numbers that are only known while running.
+    """
+    builder = Builder(operators, open=True, counter=counter)
+    operands = [None if value is None else builder.lookup(value) for value in inputs]
+    try:
+        with builder.ambient():
+            results = operator.lower(builder, operands, attributes, count or 0)
+    except Undetermined:
+        return _unknown(operator, inputs, attributes, count)
+    return [
+        (tensor.type, tensor.ref.array if tensor.ref.array is not None else tensor.ref.known)
+        for tensor in results
+    ]
+
+
+def _unknown(
+    operator: Operator,
+    inputs: Sequence[Value | None],
+    attributes: Mapping[str, Any],
+    count: int | None,
+) -> list[tuple[Type, Array | None]]:
+    types: list[Type | None] = [None if value is None else value.type for value in inputs]
+    wanted = count or operator.outputs_given
+    if operator.type_rule is not None:
+        ruled = operator.type_rule(types, attributes, wanted)
+        return [(kind, None) for kind in ruled][:wanted]
+    found = [operator.dtype_rule(types, place) for place in range(wanted)]
+    return [(_or_float(kind, types), None) for kind in found]
+
+
+def _or_float(kind: Type | None, inputs: Sequence[Type | None]) -> Type:
+    if kind is not None:
+        return kind
+    first = next((each for each in inputs if isinstance(each, TensorType)), None)
+    if first is None:
+        raise TypeError("an operator without inputs needs a type rule")
+    return TensorType(first.dtype, None)

@@ -1,0 +1,205 @@
+"""The functions behind the methods of ``Tensor``, under NumPy's names and rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from burnx.dtype import dtype_name
+from burnx.errors import TraceError
+from burnx.ops import arithmetic, conversion, logic, movement
+from burnx.ops.operator import table
+from burnx.shape import Expr
+from burnx.tensor import Tensor
+
+AxisLike = int | Sequence[int] | None
+
+
+def _find(op_type: str) -> Callable[..., Any]:
+    return table()["", op_type]
+
+
+def _reversed(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self, other: function(other, self)
+
+
+def _reshape(x: Tensor, *shape: Any) -> Tensor:
+    sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], (list, tuple, Tensor)) else shape
+    if isinstance(sizes, Tensor):
+        return movement.reshape(x, sizes)
+    allowzero = {"allowzero": 1} if any(isinstance(n, int) and n == 0 for n in sizes) else {}
+    return movement.reshape(x, list(sizes), **allowzero)
+
+
+def _transpose(x: Tensor, *axes: Any) -> Tensor:
+    order = axes[0] if len(axes) == 1 and isinstance(axes[0], (list, tuple)) else axes
+    return (
+        movement.transpose(x, perm=[axis % x.ndim for axis in order])
+        if order
+        else movement.transpose(x)
+    )
+
+
+def _swapaxes(x: Tensor, first: int, second: int) -> Tensor:
+    order = list(range(x.ndim))
+    order[first], order[second] = order[second], order[first]
+    return movement.transpose(x, perm=order)
+
+
+def _astype(x: Tensor, dtype: Any) -> Tensor:
+    name = dtype if isinstance(dtype, str) else dtype_name(np.dtype(dtype))
+    return conversion.cast(x, to=name)
+
+
+def _flatten(x: Tensor, start_axis: int = 0, end_axis: int = -1) -> Tensor:
+    first, last = start_axis % x.ndim, end_axis % x.ndim
+    return _reshape(x, *x.shape[:first], -1, *x.shape[last + 1 :])
+
+
+def _axes(axis: AxisLike) -> list[int] | None:
+    return None if axis is None else [axis] if isinstance(axis, int) else list(axis)
+
+
+def _squeeze(x: Tensor, axis: AxisLike = None) -> Tensor:
+    return movement.squeeze(x, _axes(axis))
+
+
+def _reduction(op_type: str) -> Callable[..., Any]:
+    def reduce(x: Tensor, axis: AxisLike = None, keepdims: bool = False) -> Tensor:
+        return _find(op_type)(x, _axes(axis), keepdims=int(keepdims))
+
+    return reduce
+
+
+def _arg(op_type: str) -> Callable[..., Any]:
+    return lambda x, axis=0: _find(op_type)(x, axis=axis, keepdims=0)
+
+
+def _invert(x: Tensor) -> Tensor:
+    return logic.not_(x) if x.dtype == np.bool_ else _find("BitwiseNot")(x)
+
+
+def _logical(of_bool: str, of_integer: str) -> Callable[..., Any]:
+    return lambda x, other: _find(of_bool if x.dtype == np.bool_ else of_integer)(x, other)
+
+
+def _not_equal(x: Tensor, other: Any) -> Tensor:
+    return logic.not_(logic.equal(x, other))
+
+
+def _setitem(x: Tensor, index: Any, value: Any) -> None:
+    from burnx.tensor import caller
+
+    raise TraceError(
+        f"{caller()}: a tensor is never written in place; make a new one with ops.where, ops.scatter_nd or ops.concat"
+    )
+
+
+def _getitem(x: Tensor, index: Any) -> Tensor:
+    """NumPy's basic indexing, and one integer tensor or list."""
+    items = _expanded(index if isinstance(index, tuple) else (index,), x.ndim)
+    x = _take_slices(x, [item for item in items if item is not None])
+    axis = 0
+    dropped: list[int] = []
+    for item in items:
+        if item is None:
+            x = movement.unsqueeze(x, [axis])
+        elif isinstance(item, (Tensor, list, np.ndarray)):
+            indices = item if isinstance(item, Tensor) else np.asarray(item, np.int64)
+            x = movement.gather(x, indices, axis=axis)
+            axis += (indices.ndim or 0) - 1
+        elif not isinstance(item, slice):
+            dropped.append(axis)
+        axis += 1
+    return movement.squeeze(x, dropped) if dropped else x
+
+
+def _expanded(items: tuple[Any, ...], rank: int) -> list[Any]:
+    """The index with its ellipsis, and the axes behind it, written out."""
+    taken = sum(1 for item in items if item is not None and item is not Ellipsis)
+    if taken > rank:
+        raise IndexError(f"{taken} indices for {rank} axes")
+    rest = [slice(None)] * (rank - taken)
+    places = [place for place, item in enumerate(items) if item is Ellipsis]
+    place = places[0] if places else len(items)
+    return [*items[:place], *rest, *items[place + len(places[:1]) :]]
+
+
+_END = np.iinfo(np.int64).max
+
+
+def _take_slices(x: Tensor, items: Sequence[Any]) -> Tensor:
+    """Apply the slices and the single numbers of an index; a number keeps an axis of size 1 for now."""
+    starts, ends, axes, steps = [], [], [], []
+    for axis, item in enumerate(items):
+        if isinstance(item, (Tensor, list, np.ndarray)) or item == slice(None):
+            continue
+        start, end, step = _bounds(item)
+        starts.append(start), ends.append(end), axes.append(axis), steps.append(step)
+    if not axes:
+        return x
+    return movement.slice(
+        x, starts, ends, axes, steps if any(step != 1 for step in steps) else None
+    )
+
+
+def _bounds(item: Any) -> tuple[Any, Any, int]:
+    if isinstance(item, slice):
+        step = 1 if item.step is None else int(item.step)
+        first, last = (0, _END) if step > 0 else (_END, -_END)
+        return (
+            first if item.start is None else item.start,
+            last if item.stop is None else item.stop,
+            step,
+        )
+    if isinstance(item, Expr):
+        return item, item + 1, 1
+    place = int(item)
+    return place, place + 1 if place != -1 else _END, 1
+
+
+METHODS: dict[str, Callable[..., Any]] = {
+    "add": arithmetic.add,
+    "radd": _reversed(arithmetic.add),
+    "sub": arithmetic.sub,
+    "rsub": _reversed(arithmetic.sub),
+    "mul": arithmetic.mul,
+    "rmul": _reversed(arithmetic.mul),
+    "div": arithmetic.div,
+    "rdiv": _reversed(arithmetic.div),
+    "pow": arithmetic.pow,
+    "rpow": _reversed(arithmetic.pow),
+    "mod": arithmetic.mod,
+    "matmul": lambda self, other: _find("MatMul")(self, other),
+    "rmatmul": lambda self, other: _find("MatMul")(other, self),
+    "neg": arithmetic.neg,
+    "abs": arithmetic.abs,
+    "invert": _invert,
+    "and": _logical("And", "BitwiseAnd"),
+    "or": _logical("Or", "BitwiseOr"),
+    "xor": _logical("Xor", "BitwiseXor"),
+    "less": logic.less,
+    "less_or_equal": logic.less_or_equal,
+    "greater": logic.greater,
+    "greater_or_equal": logic.greater_or_equal,
+    "equal": logic.equal,
+    "not_equal": _not_equal,
+    "getitem": _getitem,
+    "setitem": _setitem,
+    "reshape": _reshape,
+    "transpose": _transpose,
+    "swapaxes": _swapaxes,
+    "astype": _astype,
+    "flatten": _flatten,
+    "squeeze": _squeeze,
+    "sum": _reduction("ReduceSum"),
+    "mean": _reduction("ReduceMean"),
+    "prod": _reduction("ReduceProd"),
+    "max": _reduction("ReduceMax"),
+    "min": _reduction("ReduceMin"),
+    "argmax": _arg("ArgMax"),
+    "argmin": _arg("ArgMin"),
+    "clip": arithmetic.clip,
+}

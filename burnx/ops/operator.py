@@ -1,0 +1,331 @@
+"""Operator: an ONNX operator as a Python function.
+
+    @operator("LeakyRelu", since=(1, 6, 16))
+    def leaky_relu(x: T, *, alpha: float = 0.01) -> T:
+        return where(x >= 0, x, x * alpha)
+
+The signature is the schema: positional parameters are inputs (``| None`` or a default of None: optional; ``*xs``:
+variadic), keyword-only ones are attributes.  Annotations are names of the type variables of ``ops/kinds.py``: an
+output has the dtype of the first input of the same variable.  The body is the lowering.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from burnx.dtype import DTYPES, DType
+from burnx.errors import ModelError, TraceError
+from burnx.graph import Graph
+from burnx.tensor import Tensor, recorder_of
+from burnx.types import TensorType, Type
+
+REQUIRED = inspect.Parameter.empty
+# type variables that stand for one dtype only
+FIXED: dict[str, DType] = {
+    "Bool": DTYPES["bool"],
+    "Int32": DTYPES["int32"],
+    "Int64": DTYPES["int64"],
+    "UInt8": DTYPES["uint8"],
+    "Int8": DTYPES["int8"],
+    "Float32": DTYPES["float32"],
+    "String": DTYPES["string"],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One input or output: its name, type variable, and whether it may be left out or repeated."""
+
+    name: str
+    variable: str
+    optional: bool = False
+    variadic: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Limitation:
+    """A declared gap: what of an operator burnx does not do, and why.
+
+    ``tests`` is a regular expression over conformance test names.
+    """
+
+    operator: str
+    reason: str
+    tests: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class Operator:
+    """An operator: what it is called, what it takes, and its body.
+
+    ``since`` lists the opset versions that changed it; ``outputs_given`` is how many outputs a plain call gives.
+    """
+
+    op_type: str
+    domain: str
+    since: tuple[int, ...]
+    function: Callable[..., Any]
+    inputs: tuple[Parameter, ...]
+    attributes: Mapping[str, Any]
+    outputs: tuple[Parameter, ...]
+    outputs_given: int
+    upgrades: dict[int, Callable[..., Any]] = field(default_factory=dict)
+    limitations: list[Limitation] = field(default_factory=list)
+    type_rule: Callable[..., Sequence[Type]] | None = None
+    meaning_since: int = 0
+    __doc__: str | None = None
+
+    @property
+    def qualified(self) -> str:
+        """The name with its domain: ``Relu``, ``com.microsoft.Gelu``."""
+        return f"{self.domain}.{self.op_type}" if self.domain else self.op_type
+
+    @property
+    def name(self) -> str:
+        """The Python name."""
+        return self.function.__name__
+
+    def __repr__(self) -> str:
+        return f"<operator {self.qualified}>"
+
+    # ---------------------------------------------------------------- declaring
+    def upgrade(self, from_version: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Register the operator as it was up to ``from_version``: a function with its old signature, written in
+        the operators of today."""
+
+        def register(function: Callable[..., Any]) -> Callable[..., Any]:
+            self.upgrades[from_version] = function
+            return function
+
+        return register
+
+    def infer(self, rule: Callable[..., Sequence[Type]]) -> Callable[..., Sequence[Type]]:
+        """Register the types of the outputs where the body cannot say: ``rule(inputs, attributes, count)``."""
+        self.type_rule = rule
+        return rule
+
+    def limit(self, reason: str, tests: str = "") -> None:
+        """Declare a gap."""
+        self.limitations.append(Limitation(self.qualified, reason, tests))
+
+    # ---------------------------------------------------------------- calling
+    def __call__(self, *inputs: Any, outputs: int | None = None, **attributes: Any) -> Any:
+        """Record or evaluate one call; ``outputs`` asks for optional outputs as well."""
+        inputs, attributes = self._sorted_arguments(inputs, attributes)
+        recorder = recorder_of(inputs)
+        if recorder is None:
+            recorder = DEFAULT_RECORDER[0]()
+        operands = self._coerce(recorder, inputs)
+        if hasattr(recorder, "emit"):
+            if outputs and self.takes_count:
+                attributes["outputs"] = outputs
+            result = recorder.call(self, operands, attributes)
+            return self._chosen(result, outputs)
+        return recorder.call(self, operands, {**attributes, "outputs": outputs})
+
+    def _sorted_arguments(
+        self, inputs: Sequence[Any], attributes: dict[str, Any]
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """Inputs that were given by name take their place; attributes must be known."""
+        names = [parameter.name for parameter in self.inputs]
+        given = list(inputs)
+        rest: dict[str, Any] = {}
+        for name, value in attributes.items():
+            if name in names and name not in self.attributes:
+                place = names.index(name)
+                given += [None] * (place + 1 - len(given))
+                if given[place] is not None:
+                    raise TypeError(f"{self.name}() got input {name!r} twice")
+                given[place] = value
+            elif name in self.attributes:
+                rest[name] = value
+            else:
+                raise TypeError(f"{self.name}() has no input or attribute {name!r}")
+        self.check_arity(given, rest)
+        return given, rest
+
+    def check_arity(self, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> None:
+        """Raises: TypeError unless every required input and attribute is there and no more than may be."""
+        variadic = bool(self.inputs) and self.inputs[-1].variadic
+        if len(inputs) > len(self.inputs) and not variadic:
+            raise TypeError(f"{self.name}() takes {len(self.inputs)} inputs, not {len(inputs)}")
+        for place, parameter in enumerate(self.inputs):
+            absent = place >= len(inputs) or inputs[place] is None
+            if absent and not parameter.optional and not parameter.variadic:
+                raise TypeError(f"{self.name}() needs its input {parameter.name!r}")
+        for name, default in self.attributes.items():
+            if default is REQUIRED and name not in attributes:
+                raise TypeError(f"{self.name}() needs its attribute {name!r}")
+
+    def variable_of(self, place: int) -> str:
+        """The type variable of the input at ``place``."""
+        return self.inputs[min(place, len(self.inputs) - 1)].variable
+
+    def _coerce(self, recorder: Any, inputs: Sequence[Any]) -> list[Tensor | None]:
+        """Numbers, lists and arrays become constants; a Python number takes its operands' dtype."""
+        dtypes: dict[str, DType] = dict(FIXED)
+        for place, value in enumerate(inputs):
+            if isinstance(value, Tensor) and isinstance(value.type, TensorType):
+                dtypes.setdefault(self.variable_of(place), value.dtype)
+        return [
+            value
+            if value is None or isinstance(value, Tensor)
+            else self._constant(recorder, value, place, dtypes)
+            for place, value in enumerate(inputs)
+        ]
+
+    def _constant(self, recorder: Any, value: Any, place: int, dtypes: Mapping[str, DType]) -> Any:
+        if hasattr(recorder, "constant_of"):
+            made = recorder.constant_of(value)
+            if made is not None:
+                return made
+        if isinstance(value, (np.ndarray, np.generic)):
+            return recorder.constant(np.asarray(value))
+        wanted = dtypes.get(self.variable_of(place))
+        array = np.asarray(value)
+        if array.dtype.kind in "US":
+            array = array.astype(object)
+        elif wanted is not None:
+            array = _fitting(array, wanted, self.name)
+        elif array.dtype == np.float64:
+            array = array.astype(np.float32)
+        return recorder.constant(array)
+
+    def _chosen(self, result: Any, outputs: int | None) -> Any:
+        if not isinstance(result, (list, tuple)):
+            return result
+        wanted = outputs or (self.outputs_given if not self.is_variadic else len(result))
+        return result[0] if wanted == 1 and not self.is_variadic else tuple(result[:wanted])
+
+    @property
+    def takes_count(self) -> bool:
+        """Whether the body wants to know how many outputs are asked for."""
+        return "outputs" in inspect.signature(self.function).parameters
+
+    @property
+    def is_variadic(self) -> bool:
+        return bool(self.outputs) and self.outputs[-1].variadic
+
+    def lower(
+        self,
+        builder: Any,
+        inputs: Sequence[Tensor | None],
+        attributes: Mapping[str, Any],
+        count: int,
+    ) -> list[Tensor]:
+        """Run the body for a node of a graph that asks for ``count`` outputs."""
+        given = {**attributes}
+        if self.takes_count and count:
+            given["outputs"] = count
+        result = builder.call(self, inputs, given)
+        results = list(result) if isinstance(result, (list, tuple)) else [result]
+        if len(results) < count:
+            raise ModelError(f"{self.qualified} gives {len(results)} outputs, not {count}")
+        return results[:count] if count else results
+
+    def dtype_rule(self, inputs: Sequence[Type | None], place: int) -> Type | None:
+        """The type of an output as far as the type variables tell, its rank unknown."""
+        wanted = self.outputs[min(place, len(self.outputs) - 1)].variable
+        if wanted in FIXED:
+            return TensorType(FIXED[wanted], None)
+        for index, kind in enumerate(inputs):
+            if kind is not None and self.variable_of(index) == wanted:
+                return TensorType(kind.dtype, None) if isinstance(kind, TensorType) else kind
+        return None
+
+
+def _no_recorder() -> Any:
+    raise TraceError("an operator without tensors can only be called while a model is captured")
+
+
+# who records calls without tensors outside of any recorder; capture sets it
+DEFAULT_RECORDER: list[Callable[[], Any]] = [_no_recorder]
+
+
+def _fitting(array: np.ndarray[Any, Any], dtype: DType, name: str) -> np.ndarray[Any, Any]:
+    """A Python number as ``dtype``, unless that would lose its value."""
+    if (
+        array.dtype.kind == "f"
+        and dtype.kind in "iub"
+        and not np.array_equal(array, np.trunc(array))
+    ):
+        raise TypeError(f"{name}() computes in {dtype}: {array.tolist()} does not fit")
+    return array.astype(dtype)
+
+
+_TABLE: dict[tuple[str, str], Operator] = {}
+
+
+def table() -> Mapping[tuple[str, str], Operator]:
+    """Every operator by (domain, op_type)."""
+    return _TABLE
+
+
+def _input(parameter: inspect.Parameter) -> Parameter:
+    text = str(parameter.annotation)
+    optional = "None" in text or parameter.default is None
+    variadic = parameter.kind is inspect.Parameter.VAR_POSITIONAL
+    return Parameter(parameter.name, text.split("|")[0].strip(), optional, variadic)
+
+
+def _outputs(annotation: str) -> tuple[Parameter, ...]:
+    inner = annotation
+    if annotation.startswith("list["):
+        return (Parameter("outputs", annotation[5:-1], variadic=True),)
+    if annotation.startswith("tuple["):
+        inner = annotation[6:-1]
+    names = [part.strip() for part in inner.split(",")]
+    return tuple(Parameter(f"output_{index}", name) for index, name in enumerate(names))
+
+
+def operator(
+    op_type: str,
+    *,
+    since: tuple[int, ...],
+    domain: str = "",
+    outputs: int | None = None,
+    meaning: int = 0,
+) -> Callable[[Callable[..., Any]], Operator]:
+    """Make a function the operator ``op_type`` of ``domain``.
+
+    ``since``: the opsets that changed it.  ``outputs``: how many outputs a plain call gives (default all).
+    ``meaning``: the oldest opset whose operator means what the body does, where that is not the first of 13 on.
+    """
+
+    def register(function: Callable[..., Any]) -> Operator:
+        signature = inspect.signature(function)
+        kinds = list(signature.parameters.values())
+        attributes = {
+            each.name: each.default
+            for each in kinds
+            if each.kind is inspect.Parameter.KEYWORD_ONLY and each.name != "outputs"
+        }
+        inputs = tuple(
+            _input(each) for each in kinds if each.kind is not inspect.Parameter.KEYWORD_ONLY
+        )
+        results = _outputs(str(signature.return_annotation))
+        entry = Operator(
+            op_type,
+            domain,
+            since,
+            function,
+            inputs,
+            attributes,
+            results,
+            outputs or len(results),
+            meaning_since=meaning,
+        )
+        entry.__doc__ = function.__doc__
+        _TABLE[domain, op_type] = entry
+        return entry
+
+    return register
+
+
+def is_graph(value: Any) -> bool:
+    return isinstance(value, Graph)

@@ -1,0 +1,112 @@
+"""Devices: what they are called, which are here, and running a program on one."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from burnx.errors import DeviceError
+from burnx.program import Instruction, Program
+
+Array = np.ndarray[Any, Any]
+DEFAULT = "cpu"
+
+
+class Runner(Protocol):
+    """A program made ready on a device."""
+
+    times_ns: dict[Instruction, int] | None
+
+    def run(self, program: Program, inputs: Sequence[Any]) -> list[Any]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A place where programs run: ``cpu``, ``reference``, ``opencl:0``, ``cuda:1``."""
+
+    name: str
+    about: str = ""
+
+    def __str__(self) -> str:
+        return self.name
+
+
+_ROOMS = {"reference": "burnx.runtime.devices.reference", "cpu": "burnx.runtime.devices.cpu"}
+_ABOUT = {
+    "reference": "NumPy, one primitive at a time: the oracle for the others",
+    "cpu": "this machine's processor",
+}
+_DRIVERS = {
+    "opencl": 'pip install "burnx[opencl]"',
+    "cuda": 'pip install "burnx[cuda13]" or "burnx[cuda12]"',
+}
+
+
+def device(name: str | Device | None = None) -> Device:
+    """The device of a name; without one, that of ``BURNX_DEVICE``, else ``cpu``.
+
+    Raises: DeviceError if there is no such device here.
+    """
+    if isinstance(name, Device):
+        return name
+    wanted = name or os.environ.get("BURNX_DEVICE") or DEFAULT
+    if wanted in _ROOMS:
+        return Device(wanted, _ABOUT[wanted])
+    kind = wanted.split(":")[0]
+    if kind in _DRIVERS:
+        raise DeviceError(
+            f"this version of burnx has no kernels for {wanted!r}; available: {', '.join(_ROOMS)}"
+        )
+    raise DeviceError(f"there is no device {wanted!r}; available: {', '.join(_ROOMS)}")
+
+
+def devices() -> tuple[Device, ...]:
+    """The devices that can be used here."""
+    return tuple(Device(name, _ABOUT[name]) for name in _ROOMS)
+
+
+@dataclass(slots=True, eq=False)
+class Executable:
+    """A program ready to run on a device."""
+
+    program: Program
+    runner: Runner
+
+    def __call__(self, inputs: Sequence[Any]) -> list[Any]:
+        """The outputs; none of them shares memory with an input or a constant."""
+        results = self.runner.run(self.program, inputs)
+        seen: set[int] = set()
+        return [_own(value, inputs, seen) for value in results]
+
+
+def prepare(program: Program, where: Device) -> Executable:
+    """Make a program ready to run on a device."""
+    make: Callable[[Program], Runner] = importlib.import_module(_ROOMS[where.name]).prepare
+    return Executable(program, make(program))
+
+
+def _own(value: Any, inputs: Sequence[Any], seen: set[int]) -> Any:
+    if isinstance(value, list):
+        return [_own(item, inputs, seen) for item in value]
+    if not isinstance(value, np.ndarray):
+        return value
+    shared = value.base is not None or not value.flags.writeable or id(value) in seen
+    seen.add(id(value))
+    if shared or any(value is item for item in inputs):
+        return np.array(value, order="C", copy=True)
+    return np.ascontiguousarray(value).reshape(value.shape)
+
+
+def placement(program: Program) -> dict[str, int]:
+    """How often each primitive that runs in Python between native segments occurs."""
+    counts: dict[str, int] = {}
+    for instruction in program.instructions:
+        if instruction.primitive in ("host", "defer"):
+            name = str(instruction.attributes.get("name", instruction.primitive))
+            counts[name] = counts.get(name, 0) + 1
+    return counts

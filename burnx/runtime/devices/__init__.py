@@ -1,0 +1,1 @@
+"""The devices, a room each.  They share only the waist."""

@@ -1,0 +1,193 @@
+"""Runs a program one primitive at a time in NumPy: the oracle for every other device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter_ns
+from typing import Any
+
+import numpy as np
+
+from burnx.dtype import bool_, int64
+from burnx.errors import ModelError, located
+from burnx.primitives import PRIMITIVES
+from burnx.program import Instruction, Program, Var
+from burnx.shape import Expr, evaluate, symbol_name, symbols
+from burnx.types import TensorType
+
+Array = np.ndarray[Any, Any]
+Sizes = dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An instruction with what can be worked out once: its dynamic attributes and what dies after it."""
+
+    instruction: Instruction
+    dynamic: tuple[str, ...]
+    dies: tuple[Var, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Interpreter:
+    """Runs programs; keeps the steps of each it has seen.
+
+    ``times_ns`` collects the time of each instruction when it is set.
+    """
+
+    plans: dict[Program, list[Step]]
+    times_ns: dict[Instruction, int] | None = None
+
+    def run(
+        self,
+        program: Program,
+        inputs: Sequence[Any],
+        captured: Sequence[Any] = (),
+        sizes: Mapping[str, int] | None = None,
+    ) -> list[Any]:
+        """The outputs of ``program``; ``sizes`` are the symbols of the program around it."""
+        known: Sizes = dict(sizes or {})
+        values: dict[Var, Any] = dict(zip(program.captures, captured, strict=True))
+        for var, value in zip(program.inputs, inputs, strict=True):
+            values[var] = value
+            _bind_input(var, value, known)
+        for step in self._plan(program):
+            self._step(step, values, known)
+            for var in step.dies:
+                values.pop(var, None)
+        return [var.array if var.array is not None else values[var] for var in program.outputs]
+
+    def _plan(self, program: Program) -> list[Step]:
+        plan = self.plans.get(program)
+        if plan is None:
+            plan = self.plans[program] = _make_plan(program)
+        return plan
+
+    def _step(self, step: Step, values: dict[Var, Any], sizes: Sizes) -> None:
+        instruction = step.instruction
+        started = perf_counter_ns() if self.times_ns is not None else 0
+        operands = [
+            None if var is None else var.array if var.array is not None else values[var]
+            for var in instruction.inputs
+        ]
+        with located(instruction.place):
+            attributes = dict(instruction.attributes)
+            for name in step.dynamic:
+                attributes[name] = _resolve(attributes[name], sizes)
+            run = _CONTROL.get(instruction.primitive)
+            if run is not None:
+                results = run(self, operands, attributes, sizes)
+            else:
+                result = PRIMITIVES[instruction.primitive].evaluate(*operands, **attributes)
+                results = result if isinstance(result, (tuple, list)) else (np.asarray(result),)
+        values.update(zip(instruction.outputs, results, strict=True))
+        for binding in instruction.binds:
+            sizes[binding.name] = results[binding.output].shape[binding.axis]
+        if self.times_ns is not None:
+            spent = perf_counter_ns() - started
+            self.times_ns[instruction] = self.times_ns.get(instruction, 0) + spent
+
+
+def _make_plan(program: Program) -> list[Step]:
+    last: dict[Var, int] = {}
+    for index, instruction in enumerate(program.instructions):
+        for var in instruction.inputs:
+            if var is not None:
+                last[var] = index
+        for var in instruction.outputs:
+            last.setdefault(var, index)
+    dies: dict[int, list[Var]] = {}
+    kept = set(program.outputs)
+    for var, index in last.items():
+        if var not in kept:
+            dies.setdefault(index, []).append(var)
+    return [
+        Step(each, _dynamic(each.attributes), tuple(dies.get(index, ())))
+        for index, each in enumerate(program.instructions)
+    ]
+
+
+def _dynamic(attributes: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(name for name, value in attributes.items() if _has_symbols(value))
+
+
+def _has_symbols(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return any(_has_symbols(item) for item in value)
+    return isinstance(value, Expr)
+
+
+def _resolve(value: Any, sizes: Sizes) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_resolve(item, sizes) for item in value)
+    return evaluate(value, sizes) if isinstance(value, Expr) else value
+
+
+def _bind_input(var: Var, value: Any, sizes: Sizes) -> None:
+    if not isinstance(var.type, TensorType) or var.type.shape is None:
+        return
+    for dim, size in zip(var.type.shape, np.shape(value), strict=True):
+        name = symbol_name(dim)
+        if name is not None:
+            sizes[name] = size
+
+
+def _run_cond(
+    runner: Interpreter, operands: Sequence[Any], attributes: Mapping[str, Any], sizes: Sizes
+) -> list[Any]:
+    then, otherwise = attributes["programs"]
+    split = 1 + len(then.captures)
+    if bool(np.asarray(operands[0]).reshape(())):
+        return runner.run(then, (), operands[1:split], sizes)
+    return runner.run(otherwise, (), operands[split:], sizes)
+
+
+def _run_loop(
+    runner: Interpreter, operands: Sequence[Any], attributes: Mapping[str, Any], sizes: Sizes
+) -> list[Any]:
+    program: Program = attributes["program"]
+    count = len(program.inputs) - 2
+    trips = None if operands[0] is None else int(np.asarray(operands[0]).reshape(()))
+    going = operands[1] is None or bool(np.asarray(operands[1]).reshape(()))
+    carried, captured = list(operands[2 : 2 + count]), operands[2 + count :]
+    items: list[list[Array]] = [[] for _ in program.outputs[1 + count :]]
+    turn = 0
+    while going and (trips is None or turn < trips):
+        given = [np.asarray(turn, int64), np.asarray(True, bool_), *carried]
+        going_now, *results = runner.run(program, given, captured, sizes)
+        going = bool(np.asarray(going_now).reshape(()))
+        carried = results[:count]
+        for stack, item in zip(items, results[count:], strict=True):
+            stack.append(np.array(item))
+        turn += 1
+    stacked = [
+        _stack(stack, var, sizes)
+        for stack, var in zip(items, program.outputs[1 + count :], strict=True)
+    ]
+    return [*carried, *stacked]
+
+
+def _stack(items: list[Array], var: Var, sizes: Sizes) -> Array:
+    if items:
+        if any(item.shape != items[0].shape for item in items):
+            raise ModelError("the items that a loop stacks have different shapes")
+        return np.stack(items)
+    if not isinstance(var.type, TensorType) or var.type.shape is None:
+        raise ModelError("a loop that never runs gives an item of unknown rank")
+    known = [evaluate(dim, sizes) if _is_known(dim, sizes) else 0 for dim in var.type.shape]
+    return np.empty((0, *known), var.type.dtype)
+
+
+def _is_known(dim: Any, sizes: Sizes) -> bool:
+    return all(name in sizes for name in symbols(dim))
+
+
+def _run_defer(
+    runner: Interpreter, operands: Sequence[Any], attributes: Mapping[str, Any], sizes: Sizes
+) -> list[Any]:
+    program, inputs = attributes["continuation"](operands)
+    return runner.run(program, [operands[index] for index in inputs])
+
+
+_CONTROL = {"cond": _run_cond, "loop": _run_loop, "defer": _run_defer}

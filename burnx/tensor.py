@@ -1,0 +1,295 @@
+"""Tensor: what model code computes with.
+
+A tensor belongs to a recorder: a graph being captured, or a program being built.  Its methods ask the recorder for
+the operator of their name, so this file knows none.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from burnx.dtype import DType
+from burnx.errors import TraceError
+from burnx.shape import Shape
+from burnx.types import TensorType, Type
+
+Array = np.ndarray[Any, Any]
+
+
+class Reference(Protocol):
+    """What a recorder keeps of a tensor: its type and what is known of its value."""
+
+    type: Type
+    array: Array | None
+    known: Array | None
+
+
+class Recorder(Protocol):
+    """Who records or evaluates what happens to its tensors.
+
+    ``depth`` grows with nesting: of several recorders in one call the innermost takes it.  ``methods`` holds the
+    functions behind the methods of ``Tensor``.
+    """
+
+    depth: int
+    methods: Mapping[str, Callable[..., Any]]
+
+    def call(self, operator: Any, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> Any: ...
+
+    def constant(self, array: Array) -> Tensor: ...
+
+    def shape_of(self, tensor: Tensor) -> Shape: ...
+
+    def value_of(self, tensor: Tensor, reason: str) -> Array: ...
+
+
+AMBIENT: ContextVar[Recorder | None] = ContextVar("burnx_recorder", default=None)
+
+
+class Undetermined(Exception):
+    """A program cannot be built further without the shape or value of something that is only known while running."""
+
+    def __init__(self, reference: Any, what: str) -> None:
+        super().__init__(f"the {what} of a tensor is only known while running")
+        self.reference, self.what = reference, what
+
+
+class Tensor:
+    """A value in a model: dtype, shape, and operators on it under NumPy's names.
+
+    ``shape`` holds ints, or symbolic dimensions while a model is captured with dynamic ones.
+    """
+
+    __slots__ = ("recorder", "ref")
+    __array_priority__ = 1000
+
+    def __init__(self, recorder: Recorder, ref: Reference) -> None:
+        self.recorder, self.ref = recorder, ref
+
+    @property
+    def type(self) -> Type:
+        return self.ref.type
+
+    @property
+    def dtype(self) -> DType:
+        if not isinstance(self.ref.type, TensorType):
+            raise TraceError(f"a {self.ref.type} has no dtype")
+        return self.ref.type.dtype
+
+    @property
+    def shape(self) -> Shape:
+        return self.recorder.shape_of(self)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def T(self) -> Tensor:  # noqa: N802
+        return self.transpose()
+
+    def numpy(self) -> Array:
+        """The value as a NumPy array.
+
+        Raises: TraceError while the tensor is being captured.
+        """
+        return self.recorder.value_of(self, "numpy()")
+
+    def item(self) -> Any:
+        """The value of a tensor of one element as a Python number."""
+        return self.recorder.value_of(self, "item()").item()
+
+    def _method(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        return self.recorder.methods[name](self, *args, **kwargs)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        value = self.recorder.value_of(self, "conversion to an array")
+        return value if dtype is None else value.astype(dtype)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.numpy().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self.numpy().__dlpack_device__()
+
+    def __bool__(self) -> bool:
+        return bool(self.recorder.value_of(self, "a decision"))
+
+    def __int__(self) -> int:
+        return int(self.recorder.value_of(self, "int()"))
+
+    def __float__(self) -> float:
+        return float(self.recorder.value_of(self, "float()"))
+
+    def __index__(self) -> int:
+        return int(self.recorder.value_of(self, "an index"))
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a tensor without axes has no length")
+        return int(self.shape[0])
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return (self[index] for index in range(len(self)))
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self) -> str:
+        return f"Tensor({self.ref.type})"
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.recorder.methods["setitem"](self, index, value)
+
+    def __getitem__(self, index: Any) -> Tensor:
+        return self._method("getitem", index)
+
+    def reshape(self, *shape: Any) -> Tensor:
+        """The same elements under another shape; one size may be -1."""
+        return self._method("reshape", *shape)
+
+    def transpose(self, *axes: Any) -> Tensor:
+        """Reorder the axes; reverse them if none are given."""
+        return self._method("transpose", *axes)
+
+    def swapaxes(self, first: int, second: int) -> Tensor:
+        return self._method("swapaxes", first, second)
+
+    def astype(self, dtype: Any) -> Tensor:
+        """Convert to a dtype, given by name or as a NumPy dtype."""
+        return self._method("astype", dtype)
+
+    def flatten(self, start_axis: int = 0, end_axis: int = -1) -> Tensor:
+        return self._method("flatten", start_axis, end_axis)
+
+    def squeeze(self, axis: Any = None) -> Tensor:
+        return self._method("squeeze", axis)
+
+    def sum(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        return self._method("sum", axis, keepdims)
+
+    def mean(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        return self._method("mean", axis, keepdims)
+
+    def prod(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        return self._method("prod", axis, keepdims)
+
+    def max(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        return self._method("max", axis, keepdims)
+
+    def min(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        return self._method("min", axis, keepdims)
+
+    def argmax(self, axis: int = 0) -> Tensor:
+        return self._method("argmax", axis)
+
+    def argmin(self, axis: int = 0) -> Tensor:
+        return self._method("argmin", axis)
+
+    def clip(self, low: Any = None, high: Any = None) -> Tensor:
+        return self._method("clip", low, high)
+
+    def __add__(self, other: Any) -> Tensor:
+        return self._method("add", other)
+
+    def __radd__(self, other: Any) -> Tensor:
+        return self._method("radd", other)
+
+    def __sub__(self, other: Any) -> Tensor:
+        return self._method("sub", other)
+
+    def __rsub__(self, other: Any) -> Tensor:
+        return self._method("rsub", other)
+
+    def __mul__(self, other: Any) -> Tensor:
+        return self._method("mul", other)
+
+    def __rmul__(self, other: Any) -> Tensor:
+        return self._method("rmul", other)
+
+    def __truediv__(self, other: Any) -> Tensor:
+        return self._method("div", other)
+
+    def __rtruediv__(self, other: Any) -> Tensor:
+        return self._method("rdiv", other)
+
+    def __pow__(self, other: Any) -> Tensor:
+        return self._method("pow", other)
+
+    def __rpow__(self, other: Any) -> Tensor:
+        return self._method("rpow", other)
+
+    def __mod__(self, other: Any) -> Tensor:
+        return self._method("mod", other)
+
+    def __matmul__(self, other: Any) -> Tensor:
+        return self._method("matmul", other)
+
+    def __rmatmul__(self, other: Any) -> Tensor:
+        return self._method("rmatmul", other)
+
+    def __neg__(self) -> Tensor:
+        return self._method("neg")
+
+    def __abs__(self) -> Tensor:
+        return self._method("abs")
+
+    def __invert__(self) -> Tensor:
+        return self._method("invert")
+
+    def __and__(self, other: Any) -> Tensor:
+        return self._method("and", other)
+
+    def __or__(self, other: Any) -> Tensor:
+        return self._method("or", other)
+
+    def __xor__(self, other: Any) -> Tensor:
+        return self._method("xor", other)
+
+    def __lt__(self, other: Any) -> Tensor:
+        return self._method("less", other)
+
+    def __le__(self, other: Any) -> Tensor:
+        return self._method("less_or_equal", other)
+
+    def __gt__(self, other: Any) -> Tensor:
+        return self._method("greater", other)
+
+    def __ge__(self, other: Any) -> Tensor:
+        return self._method("greater_or_equal", other)
+
+    def __eq__(self, other: object) -> Tensor:  # type: ignore[override]
+        return self._method("equal", other)
+
+    def __ne__(self, other: object) -> Tensor:  # type: ignore[override]
+        return self._method("not_equal", other)
+
+
+def recorder_of(values: Sequence[Any]) -> Recorder | None:
+    """The innermost recorder among those of ``values`` and the ambient one."""
+    found = AMBIENT.get()
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            inner = recorder_of(value)
+        else:
+            inner = value.recorder if isinstance(value, Tensor) else None
+        if inner is not None and (found is None or inner.depth > found.depth):
+            found = inner
+    return found
+
+
+_HERE = str(Path(__file__).parent)
+
+
+def caller() -> str:
+    """``file.py:LINE`` of the innermost code that is not burnx's own."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
+        frame = frame.f_back
+    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
