@@ -1,4 +1,4 @@
-"""Files as bytes: written whole or not at all, read through a map, recognised by their first bytes."""
+"""Files as bytes: written whole or not at all, read through a map, known by their first bytes."""
 
 from __future__ import annotations
 
@@ -49,29 +49,32 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[
     Raises: UsageError if nothing can be written there, BurnxError if writing fails later.
     """
     target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
-        with _open_for_write(target, target, mode) as file:
-            yield file
-        return
+    special = target.exists() and not target.is_file()
     part = target.with_name(f".{target.name[:80]}.{secrets.token_hex(6)}.part")
-    file = _open_for_write(part, target, mode)
+    file = _open_for_write(target if special else part, target, mode)
     try:
         with file:
             yield file
-        if target.exists():
-            os.chmod(part, stat.S_IMODE(target.stat().st_mode))
-        os.replace(part, target)
+        if not special:
+            _replace(part, target)
     except OSError as error:
         raise BurnxError(f"cannot write {str(target)!r}: {error.strerror or error}") from error
     finally:
         part.unlink(missing_ok=True)
 
 
+def _replace(part: Path, target: Path) -> None:
+    if target.exists():
+        os.chmod(part, stat.S_IMODE(target.stat().st_mode))
+    os.replace(part, target)
+
+
 def _open_for_write(path: Path, target: Path, mode: str) -> IO[Any]:
     flags = os.O_WRONLY | os.O_CLOEXEC | (os.O_CREAT | os.O_EXCL if path != target else 0)
-    text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
+    encoding, newline = (None, None) if "b" in mode else ("utf-8", "\n")
     try:
-        return os.fdopen(os.open(path, flags, 0o666), mode, **text)  # type: ignore[call-overload,no-any-return]
+        number = os.open(path, flags, 0o666)
+        return open(number, mode, encoding=encoding, newline=newline)
     except OSError as error:
         reason = error.strerror or str(error)
         raise UsageError(f"cannot write {str(target)!r}: {reason}") from error

@@ -1,8 +1,8 @@
 """Weights: safetensors files, read through a map and written one tensor at a time.
 
 The header is parsed here, since the format's NumPy module knows no float8 and no 4-bit dtype.  What
-the format has no name for is written as U8: its dtype and shape stand in the file's metadata, as JSON
-under ``burnx.packed``.
+the format has no name for is written as U8: its dtype and shape stand in the file's metadata, as
+JSON under ``burnx.packed``.
 """
 
 from __future__ import annotations
