@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import pickletools
 import struct
+import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
@@ -26,7 +27,9 @@ MAX_PICKLE_BYTES = 1 << 28
 # Source: torch.serialization, MAGIC_NUMBER and PROTOCOL_VERSION of files before PyTorch 1.6
 _LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 _LEGACY_VERSION = 1001
-_REFUSED_OPCODES = frozenset({"EXT1", "EXT2", "EXT4", "NEXT_BUFFER", "READONLY_BUFFER"})
+_REFUSED_OPCODES = frozenset(
+    {"EXT1", "EXT2", "EXT4", "NEXT_BUFFER", "READONLY_BUFFER", "STRING", "PERSID"}
+)
 _MEMO_OPCODES = frozenset({"PUT", "BINPUT", "LONG_BINPUT"})
 
 
@@ -62,17 +65,24 @@ def pickle_end(buffer: Buffer, start: int = 0) -> int:
     file: Any = io.BytesIO(buffer) if isinstance(buffer, bytes) else buffer
     file.seek(start)
     try:
-        for place, (opcode, argument, _) in enumerate(pickletools.genops(file)):
-            if opcode.name in _REFUSED_OPCODES:
-                raise WeightsError(f"a checkpoint may not use the pickle opcode {opcode.name}")
-            if opcode.name in _MEMO_OPCODES and not 0 <= int(str(argument)) <= place:
-                raise WeightsError(f"the pickle is damaged: memo index {argument}")
-            if file.tell() - start > MAX_PICKLE_BYTES:
-                raise WeightsError(f"the pickle is larger than {MAX_PICKLE_BYTES} bytes")
+        with warnings.catch_warnings():
+            # Text with odd escapes makes pickletools warn before it gives the opcode.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            for place, (opcode, argument, _) in enumerate(pickletools.genops(file)):
+                _check_opcode(opcode.name, argument, place)
+                if file.tell() - start > MAX_PICKLE_BYTES:
+                    raise WeightsError(f"the pickle is larger than {MAX_PICKLE_BYTES} bytes")
     except (ArithmeticError, AssertionError, MemoryError, ValueError, struct.error) as error:
         raise WeightsError(f"the pickle is damaged: {error}") from error
     end: int = file.tell()
     return end
+
+
+def _check_opcode(name: str, argument: object, place: int) -> None:
+    if name in _REFUSED_OPCODES:
+        raise WeightsError(f"a checkpoint may not use the pickle opcode {name}")
+    if name in _MEMO_OPCODES and not 0 <= int(str(argument)) <= place:
+        raise WeightsError(f"the pickle is damaged: memo index {argument}")
 
 
 # --- zip archives ------------------------------------------------------------------------------

@@ -130,7 +130,7 @@ def test_safetensors_reads_what_is_written(tmp_path: Path) -> None:
     path = tmp_path / "w.safetensors"
     names = ["bool", "int8", "uint16", "float16", "bfloat16", "float32", "float64", "complex64"]
     tensors = {name: random_array(name, (2, 3)) for name in names}
-    save_weights(path, {**tensors, "scalar": np.float32(2.5)[()], "none": np.zeros((0, 3))})
+    save_weights(path, {**tensors, "scalar": np.array(2.5, np.float32), "none": np.zeros((0, 3))})
     found = load_file(path)
     for name, array in tensors.items():
         assert_same(found[name], array)
