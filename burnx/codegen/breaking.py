@@ -1,7 +1,8 @@
 """Expressions that do not fit one line, as docs with the breaks that the formatter may take.
 
-``value_doc`` lays out the value of a statement: it may gain parentheses of its own. ``expr_doc`` lays out what is
-inside one. A ``Level`` says what encloses an expression: nothing, brackets, or parentheses that a group may add.
+``value_doc`` lays out the value of a statement: it may gain parentheses of its own. ``expr_doc``
+lays out what is inside one. A ``Level`` says what encloses an expression: nothing, brackets, or
+parentheses that a group may add.
 """
 
 from __future__ import annotations
@@ -11,12 +12,21 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
 
-from burnx.codegen.doc import LINE, SOFT, BestFit, Doc, FitsExpanded, Group, IfMode, Indent, Mode
+from burnx.codegen.doc import (
+    LINE,
+    SOFT,
+    BestFit,
+    Doc,
+    FitsExpanded,
+    Group,
+    IfMode,
+    Indent,
+    Mode,
+)
 from burnx.codegen.flat import (
     BIT_OR,
     OR,
     binding,
-    flat,
     is_simple_power,
     operand_of,
     operands,
@@ -44,7 +54,9 @@ from burnx.codegen.nodes import (
 from burnx.codegen.omission import Need, can_omit_parentheses, is_fluent, need_of
 
 Level = int | None
-"""The id of the group that may add parentheses, ``INSIDE`` brackets, or None: nothing encloses the expression."""
+"""The id of the group that may add parentheses, ``INSIDE`` brackets, or None: nothing encloses the
+expression.
+"""
 
 INSIDE: Final = -1
 _ids = count(1)
@@ -78,7 +90,9 @@ def optional_parentheses(content: Doc, id: int) -> Doc:
 
 
 def bare_tuple(expr: Tuple, pair_may_lean: bool = False) -> Doc:
-    """A tuple that has parentheses only when it breaks; a returned pair may break inside its own items instead."""
+    """A tuple that has parentheses only when it breaks; a returned pair may break inside its own
+    items instead.
+    """
     if len(expr.items) < 2:
         return expr_doc(expr, None)
     id = next(_ids)
@@ -106,7 +120,8 @@ def bracketed(left: str, content: Doc, right: str, level: Level) -> Doc:
 def expr_doc(expr: Expr, level: Level, least: int = 0, chain: bool | None = None) -> Doc:
     """``expr`` at ``level``, in parentheses if it binds less tightly than ``least``.
 
-    ``chain`` says whether a call chain around it breaks before its dots; None where no chain is around it.
+    ``chain`` says whether a call chain around it breaks before its dots; None where no chain is
+    around it.
     """
     if isinstance(expr, Text):
         return f"({expr.code})" if least and binding(expr) < least else expr.code
@@ -171,7 +186,9 @@ _Chain = list[_Operand | str]
 
 
 def _flattened(expr: Expr, least: int, parts: _Chain) -> None:
-    """Operands and operators of a binary expression from left to right, through what has no parentheses."""
+    """Operands and operators of a binary expression from left to right, through what has no
+    parentheses.
+    """
     if isinstance(expr, Binary | Compare) and binding(expr) >= least:
         left, right = operands(expr)
         _flattened(expr.left, left, parts)
@@ -188,7 +205,9 @@ def _operator_doc(expr: Binary | Compare, level: Level) -> Doc:
 
 
 def _strength(op: str) -> int:
-    """Splitting order: the weakest operator breaks first; ``and`` and ``or`` are one kind, so are comparisons."""
+    """Splitting order: the weakest operator breaks first; ``and`` and ``or`` are one kind, so are
+    comparisons.
+    """
     kinds = {"or": 0, "and": 0, "|": 2, "^": 3, "&": 4, "<<": 5, ">>": 5, "+": 6, "-": 6, "**": 8}
     arithmetic = {"*", "/", "//", "%", "@"}
     return 7 if op in arithmetic else kinds.get(op, 1)

@@ -1,8 +1,9 @@
 """Text with possible line breaks, and the printer that chooses among them.
 
-A ``Doc`` is a string, a tuple of docs, or one of the nodes below. A group prints flat when everything up to the next
-certain line break fits the line, else its own breaks become newlines. ``print_doc`` follows the measuring rules of
-ruff's printer closely enough that what it prints is what ruff would print.
+A ``Doc`` is a string, a tuple of docs, or one of the nodes below. A group prints flat when
+everything up to the next certain line break fits the line, else its own breaks become newlines.
+``print_doc`` follows the measuring rules of ruff's printer closely enough that what it prints is
+what ruff would print.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ class Mode(Enum):
 
 
 class Measure(Enum):
-    """How far a measurement goes: to the first break, over all lines, or over all lines whatever their width."""
+    """How far a measurement goes: to the first break, over all lines, or over all lines whatever
+    their width.
+    """
 
     FIRST_LINE = 0
     ALL_LINES = 1
@@ -39,7 +42,9 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Breaks together. With ``when``, a group only if the group of that id broke; ``expand`` breaks it always."""
+    """Breaks together. With ``when``, a group only if the group of that id broke; ``expand`` breaks
+    it always.
+    """
 
     content: Doc
     id: int | None = None
@@ -114,7 +119,9 @@ def text_width(text: str) -> int:
 
 
 def print_doc(doc: Doc, indent: int, width: int) -> str:
-    """Lay ``doc`` out at ``indent`` columns in lines of ``width``; the first line carries no indent."""
+    """Lay ``doc`` out at ``indent`` columns in lines of ``width``; the first line carries no
+    indent.
+    """
     printer = _Printer(width, indent)
     printer.stack.append(Item(doc, indent, Mode.EXPANDED))
     while printer.stack:
@@ -258,6 +265,7 @@ def _fits(printer: _Printer, queue: list[Item]) -> bool:
     """True if ``queue``, then what waits to be printed, fits up to the first certain line break."""
     waiting = len(printer.stack)
     column = printer.column
+    on_first_line = True
     while queue or waiting:
         if queue:
             item = queue.pop()
@@ -268,10 +276,11 @@ def _fits(printer: _Printer, queue: list[Item]) -> bool:
         if isinstance(doc, Line) and (doc.hard or item.mode is Mode.EXPANDED):
             if item.mode is Mode.FLAT or item.measure is Measure.FIRST_LINE:
                 return True
-            column = item.indent
+            column, on_first_line = item.indent, False
         elif isinstance(doc, str | Line):
             column += text_width(doc if isinstance(doc, str) else doc.flat)
-            if column > printer.width and item.measure is not Measure.ALL_LINES_ANY_WIDTH:
+            free = item.measure is Measure.ALL_LINES_ANY_WIDTH and not on_first_line
+            if column > printer.width and not free:
                 return False
         else:
             queue.extend(_MEASURE[type(doc)](printer, item))

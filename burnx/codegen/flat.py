@@ -1,6 +1,7 @@
 """Expressions on one line, and where precedence asks for parentheses.
 
-``flat`` is the text of an expression that fits its line; ``breaking.py`` lays out the ones that do not.
+``flat`` is the text of an expression that fits its line; ``breaking.py`` lays out the ones that do
+not.
 """
 
 from __future__ import annotations
@@ -82,13 +83,15 @@ def operands(expr: Binary | Compare) -> tuple[int, int]:
 
 def operand_of(expr: Unary) -> int:
     """The binding that the operand needs; a power is set apart though Python would not need it."""
-    if expr.op == "not":
-        return NOT
-    return PRIMARY if isinstance(expr.operand, Binary) else UNARY
+    if isinstance(expr.operand, Binary) and expr.operand.op == "**":
+        return PRIMARY
+    return NOT if expr.op == "not" else UNARY
 
 
 def value_needs_parens(value: Expr) -> bool:
-    """True for what needs parentheses before ``.name``, ``(...)`` or ``[...]``: operators and plain numbers."""
+    """True for what needs parentheses before ``.name``, ``(...)`` or ``[...]``: operators and plain
+    numbers.
+    """
     return binding(value) < PRIMARY or isinstance(value, Text) and value.code[0].isdigit()
 
 
@@ -99,9 +102,11 @@ def is_simple_power(left: Expr, right: Expr) -> bool:
 
 def _is_simple_operand(expr: Expr) -> bool:
     if isinstance(expr, Unary):
-        return expr.op != "not" and binding(expr.operand) >= UNARY and _is_simple_operand(expr.operand)
+        return (
+            expr.op != "not" and binding(expr.operand) >= UNARY and _is_simple_operand(expr.operand)
+        )
     if isinstance(expr, Attr):
-        return not value_needs_parens(expr.value) and _is_simple_operand(expr.value)
+        return _is_simple_operand(expr.value)
     return isinstance(expr, Text) and expr.code[-1] not in "\"'"
 
 

@@ -1,21 +1,23 @@
 """The source tree as text: what ``ruff format --line-length 100`` would make of it, at once.
 
-``render(module)`` is the whole interface; the tree is in ``nodes.py``. A statement that fits prints flat. A trailing
-comment follows two spaces, after the closing bracket where the statement takes several lines, and is dropped where
-the line would grow past the width. Blank lines are the style's; ``Blank`` asks for one more between statements.
+``render(module)`` is the whole interface; the tree is in ``nodes.py``. A statement that fits prints
+flat. A trailing comment follows two spaces, after the closing bracket where the statement takes
+several lines, and is dropped where the line would grow past the width. Blank lines are the style's;
+``Blank`` asks for one more between statements.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from itertools import repeat
+from textwrap import wrap
 from typing import Any, Final
 
 from burnx.codegen.breaking import (
     INSIDE,
-    arguments_doc,
     bare_tuple,
+    broken,
     expr_doc,
-    optional_parentheses,
     sequence,
     value_doc,
 )
@@ -129,14 +131,15 @@ def _place(one_line: str, doc: Callable[[str], Doc], indent: int, note: str) -> 
 def _write_assign(stmt: Assign, indent: int, lines: list[str]) -> None:
     pair = isinstance(stmt.target, Tuple)
     value = bare(stmt.value) if pair else flat(stmt.value)
-    note = "" if isinstance(stmt.value, Text) and len(value) > WIDTH // 2 else stmt.comment
     one_line = f"{bare(stmt.target)} = {value}"
-    text = _place(one_line, lambda suffix: _assign_doc(stmt, suffix), indent, note)
+    text = _place(one_line, lambda suffix: _assign_doc(stmt, suffix), indent, stmt.comment)
     _write_lines(text, indent, lines)
 
 
 def _assign_doc(stmt: Assign, suffix: str) -> Doc:
     target, value = stmt.target, stmt.value
+    if isinstance(value, Text):
+        suffix = ""  # the formatter would move it inside the parentheses
     if not isinstance(target, Tuple | Index):
         return (expr_doc(target, None), " = ", value_doc(value), suffix)
     pair = isinstance(target, Tuple)
@@ -151,7 +154,7 @@ def _assign_doc(stmt: Assign, suffix: str) -> Doc:
 def _split_value_first(left: Doc, value: Expr) -> Doc:
     """A target with brackets of its own: the value breaks before the target does."""
     right = expr_doc(value, None)
-    wrapped: Doc = (left, " = (", Group(Indent((SOFT, right)), expand=True), Group(SOFT, expand=True), ")")
+    wrapped: Doc = (left, " = (", Group((Indent((SOFT, right)), SOFT), expand=True), ")")
     choices: list[Doc] = [(left, " = ", right)]
     if not isinstance(value, Text):
         choices.append((left, " = ", Group(right, expand=True)))
@@ -165,9 +168,13 @@ def _write_return(stmt: Return, indent: int, lines: list[str]) -> None:
         _write_lines(_place("return", lambda suffix: "return", indent, stmt.comment), indent, lines)
         return
     body = bare_tuple(value, pair_may_lean=True) if isinstance(value, Tuple) else value_doc(value)
-    note = "" if isinstance(value, Text) and len(value.code) > WIDTH // 2 else stmt.comment
-    one_line = f"return {bare(value)}"
-    text = _place(one_line, lambda suffix: ("return ", body, suffix), indent, note)
+    keeps = not isinstance(value, Text)
+    text = _place(
+        f"return {bare(value)}",
+        lambda suffix: ("return ", body, suffix if keeps else ""),
+        indent,
+        stmt.comment,
+    )
     _write_lines(text, indent, lines)
 
 
@@ -255,7 +262,7 @@ def _signature_doc(stmt: FunctionDef) -> Doc:
     params = [_param_doc(param) for param in stmt.params]
     inner: Doc = Group(sequence(params)) if params else ""
     if len(params) == 1:
-        inner = sequence([*params, ""])[:1] + sequence(["", ""])[-1:]  # type: ignore[operator,index]
+        inner = (params[0], broken(","))
     arguments: Doc = (Indent((SOFT, inner)), SOFT) if params else ""
     return Group((head, arguments, ")", _returns_doc(stmt)))
 
@@ -273,11 +280,7 @@ def _write_class(stmt: ClassDef, indent: int, lines: list[str]) -> None:
     bases = f"({', '.join(map(flat, stmt.bases))})" if stmt.bases else ""
     text = _place(
         f"class {stmt.name}{bases}:",
-        lambda suffix: (
-            f"class {stmt.name}",
-            arguments_doc(Call(Text(stmt.name), stmt.bases), INSIDE),
-            ":",
-        ),
+        lambda suffix: ("class ", expr_doc(Call(Text(stmt.name), stmt.bases), None), ":"),
         indent,
         "",
     )
@@ -286,19 +289,30 @@ def _write_class(stmt: ClassDef, indent: int, lines: list[str]) -> None:
 
 
 def _write_docstring(stmt: Docstring, indent: int, lines: list[str]) -> None:
-    text = docstring_text(stmt.text)
     prefix = " " * indent
+    text = docstring_text(stmt.text)
+    if "\n" in text or text_width(text) > WIDTH - indent - 6:
+        text = "\n".join(map(_wrapped, text.split("\n"), repeat(WIDTH - indent - 3)))
     first, *rest = text.split("\n")
-    if not rest and indent + len(first) + 6 <= WIDTH:
-        lines.append(f'{prefix}"""{_closed(first)}"""')
+    if not rest:
+        lines.append(f'{prefix}"""{first}"""')
         return
     lines.append(f'{prefix}"""{first}')
     lines.extend(prefix + line if line else "" for line in rest)
     lines.append(f'{prefix}"""')
 
 
-def _closed(line: str) -> str:
-    return line
+def _wrapped(line: str, width: int) -> str:
+    """A long line of a docstring over several, broken at spaces."""
+    margin = line[: len(line) - len(line.lstrip())]
+    parts = wrap(
+        line,
+        width,
+        break_long_words=False,
+        break_on_hyphens=False,
+        subsequent_indent=margin,
+    )
+    return line if text_width(line) <= width else "\n".join(parts)
 
 
 def _write_comment(stmt: Comment, indent: int, lines: list[str]) -> None:

@@ -1,9 +1,9 @@
 """Values as Python text: the only way by which model text and values reach generated source.
 
-``literal`` gives an expression, ``comment`` the words of a one-line comment, ``docstring_text`` the inside of a
-triple-quoted docstring. None of them can be left by what a model file says. A character stands as itself only if a
-reader sees it and it keeps its place: control, invisible, combining and right-to-left characters, and all
-beyond the basic plane, are escaped.
+``literal`` gives an expression, ``comment`` the words of a one-line comment, ``docstring_text`` the
+inside of a triple-quoted docstring. None of them can be left by what a model file says. A character
+stands as itself only if a reader sees it and it keeps its place: control, invisible, combining and
+right-to-left characters, and all beyond the basic plane, are escaped.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _PRAGMA: Final = re.compile(
 def literal(value: object, *, float32: bool = False) -> str:
     """Python text whose value is ``value``: None, bool, numbers, str, bytes, arrays, and containers of these.
 
-    With ``float32`` a float prints in the fewest digits that give the same float32 (0.1, not 0.10000000149011612).
-    Raises: UnsupportedError for a value of another type.
+    With ``float32`` a float prints in the fewest digits that give the same float32 (0.1, not
+    0.10000000149011612). Raises: UnsupportedError for a value of another type.
     """
     if isinstance(value, np.ndarray | np.generic):
         return _array_literal(value, float32)
@@ -61,13 +61,20 @@ def comment(text: str, width: int) -> str:
 
 
 def docstring_text(text: str) -> str:
-    """``text`` made safe inside a docstring's triple quotes, as lines without trailing or common leading space."""
+    """``text`` made safe inside a docstring's triple quotes, as lines without trailing or common
+    leading space.
+    """
     lines = [_shown(line.expandtabs(4)).rstrip() for line in re.split(r"\r\n|[\n\r\v\f]", text)]
-    return "\n".join(_dedented(lines)).strip().replace('"""', '\\"\\"\\"').removesuffix(" ")
+    joined = "\n".join(_dedented(lines)).strip().replace('"""', '\\"\\"\\"')
+    if joined.startswith('"'):
+        joined = "\\" + joined
+    return joined[:-1] + '\\"' if joined.endswith('"') and joined[-2:] != '\\"' else joined
 
 
 def is_plain(char: str) -> bool:
-    """True for a character that is seen and keeps its place, so that it may stand in source as itself."""
+    """True for a character that is seen and keeps its place, so that it may stand in source as
+    itself.
+    """
     return char.isascii() and char.isprintable() or _is_plain_wide(char)
 
 
@@ -77,10 +84,11 @@ def _is_plain_wide(char: str) -> bool:
         char.isprintable()
         and ord(char) <= 0xFFFF
         and char not in _INVISIBLE
+        and not 0x1160 <= ord(char) <= 0x11FF
+        and not 0xD7B0 <= ord(char) <= 0xD7FF
         and unicodedata.category(char)[0] in "LNPS"
         and unicodedata.category(char) != "Lm"
         and unicodedata.bidirectional(char) not in _RIGHT_TO_LEFT
-        and unicodedata.east_asian_width(char) != "A"
     )
 
 
@@ -94,7 +102,9 @@ def _escape(char: str) -> str:
 
 
 def _shown(text: str, keep: str = "") -> str:
-    """``text`` with a backslash doubled and what is not plain escaped, except the characters of ``keep``."""
+    """``text`` with a backslash doubled and what is not plain escaped, except the characters of
+    ``keep``.
+    """
     if text.isascii() and text.isprintable() and "\\" not in text:
         return text
     return "".join(
@@ -139,7 +149,9 @@ def _float_literal(value: Any, float32: bool) -> str:
 
 
 def _short_float32(value: float) -> str | None:
-    """The fewest digits that give the same float32, spelled as Python spells floats; None if not a float32."""
+    """The fewest digits that give the same float32, spelled as Python spells floats; None if not a
+    float32.
+    """
     single = np.float32(value)
     if float(single) != value:
         return None
@@ -169,7 +181,9 @@ def _dict_literal(value: Any, float32: bool) -> str:
 
 
 def _array_literal(value: Any, float32: bool) -> str:
-    """An array as nested lists; floats of fewer bits than a double print in their own shortest form."""
+    """An array as nested lists; floats of fewer bits than a double print in their own shortest
+    form.
+    """
     single = value.dtype.kind in "fV" and value.dtype.itemsize <= 4
     plain = value.astype(np.float32) if value.dtype.kind == "V" else value
     return literal(plain.tolist(), float32=float32 or single)

@@ -1,8 +1,9 @@
 """The source tree: what a generated module is made of before it is text.
 
-Expressions and statements are frozen data; ``layout.render`` makes text of them and adds every parenthesis that
-precedence asks for. ``Text`` is an atom: a name, a number or a string literal, as code. ``constant`` makes an
-expression of a Python value through ``literal``; text from a model comes in no other way.
+Expressions and statements are frozen data; ``layout.render`` makes text of them and adds every
+parenthesis that precedence asks for. ``Text`` is an atom: a name, a number or a string literal, as
+code. ``constant`` makes an expression of a Python value through ``literal``; text from a model
+comes in no other way.
 """
 
 from __future__ import annotations
@@ -93,7 +94,9 @@ class IfExp:
 
 @dataclass(frozen=True, slots=True)
 class Tuple:
-    """Stands without parentheses where a reader expects that: targets, returned values, values of tuple targets."""
+    """Stands without parentheses where a reader expects that: targets, returned values, values of
+    tuple targets.
+    """
 
     items: tuple[Expr, ...]
 
@@ -231,7 +234,9 @@ class Comment:
 
 @dataclass(frozen=True, slots=True)
 class Blank:
-    """One empty line between two statements; there is never more than one that was not asked for by the style."""
+    """One empty line between two statements; there is never more than one that was not asked for by
+    the style.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +283,9 @@ def call(func: str | Expr, *args: Expr, **kwargs: Expr) -> Call:
 
 
 def constant(value: Any, *, float32: bool = False) -> Expr:
-    """An expression whose value is ``value`` (see ``literal``), with containers that can break over lines."""
+    """An expression whose value is ``value`` (see ``literal``), with containers that can break over
+    lines.
+    """
     if isinstance(value, np.ndarray | np.generic):
         single = value.dtype.kind in "fV" and value.dtype.itemsize <= 4
         plain = value.astype(np.float32) if value.dtype.kind == "V" else value

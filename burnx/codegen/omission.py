@@ -1,7 +1,8 @@
 """When the formatter leaves out the parentheses that a broken value could have.
 
-A value that starts or ends in brackets of its own, and has at most one of its weakest operators, breaks inside
-these brackets; any other gets parentheses around it. Call chains with two or more called links break before their dots.
+A value that starts or ends in brackets of its own, and has at most one of its weakest operators,
+breaks inside these brackets; any other gets parentheses around it. Call chains with two or more
+called links break before their dots.
 """
 
 from __future__ import annotations
@@ -9,7 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from burnx.codegen.flat import BINDING, BIT_OR, OR, binding, operand_of, operands, value_needs_parens
+from burnx.codegen.flat import (
+    BINDING,
+    BIT_OR,
+    OR,
+    binding,
+    operand_of,
+    operands,
+    value_needs_parens,
+)
 from burnx.codegen.nodes import (
     Attr,
     Binary,
@@ -28,7 +37,9 @@ from burnx.codegen.nodes import (
 
 
 class Need(Enum):
-    """Whether a value that does not fit gets parentheses: if it breaks, only if they make it fit, or never."""
+    """Whether a value that does not fit gets parentheses: if it breaks, only if they make it fit,
+    or never.
+    """
 
     IF_BROKEN = 0
     BEST_FIT = 1
@@ -53,7 +64,9 @@ def need_of(expr: Expr) -> Need:
 
 
 def is_fluent(expr: Expr) -> bool:
-    """True for a chain of attributes, calls and subscripts in which at least two dots follow a bracket."""
+    """True for a chain of attributes, calls and subscripts in which at least two dots follow a
+    bracket.
+    """
     dots = 0
     while isinstance(expr, Attr | Call | Index):
         value = expr.func if isinstance(expr, Call) else expr.value
@@ -77,7 +90,9 @@ def _weakness(op: str) -> int:
 
 @dataclass(slots=True)
 class _Survey:
-    """What a walk over the parts outside brackets has seen; an expression comes with whether parentheses hold it."""
+    """What a walk over the parts outside brackets has seen; an expression comes with whether
+    parentheses hold it.
+    """
 
     weakest: int = 0
     times: int = 0
