@@ -214,7 +214,7 @@ def _strength(op: str) -> int:
 
 
 def _split_operators(parts: _Chain, level: Level) -> Doc:
-    """Breaks before the weakest operators of a chain; what lies between them is a chain of its own."""
+    """Breaks before the weakest operators of a chain; between them are chains of their own."""
     weakest = min(_strength(part) for part in parts if isinstance(part, str))
     docs: list[Doc] = []
     start = 0

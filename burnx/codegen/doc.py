@@ -109,7 +109,7 @@ class Item(NamedTuple):
 
 
 def text_width(text: str) -> int:
-    """Columns that ``text`` takes: two for a wide East Asian character, none for a combining one."""
+    """Columns that ``text`` takes: two for a wide East Asian character, none for a mark."""
     if text.isascii():
         return len(text)
     return sum(

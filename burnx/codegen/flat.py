@@ -97,7 +97,7 @@ def value_needs_parens(value: Expr) -> bool:
 
 def is_simple_power(left: Expr, right: Expr) -> bool:
     """True where ``**`` takes no spaces."""
-    return _is_simple_operand(left) and _is_simple_operand(right)
+    return binding(left) > POWER and _is_simple_operand(left) and _is_simple_operand(right)
 
 
 def _is_simple_operand(expr: Expr) -> bool:
@@ -111,7 +111,7 @@ def _is_simple_operand(expr: Expr) -> bool:
 
 
 def slice_parts(item: Slice) -> Iterator[Expr | str]:
-    """The expressions of a slice with the colons between them, spaced as the formatter spaces them."""
+    """The bounds of a slice and the colons between them, spaced as the formatter does."""
     spaced = not all(_is_simple_bound(part) for part in (item.lower, item.upper, item.step))
     gap = " " if spaced else ""
     if item.lower is not None:

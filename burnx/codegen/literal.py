@@ -24,13 +24,14 @@ _INVISIBLE: Final = frozenset("\u115f\u1160\u17b4\u17b5\u3164\uffa0\u2800")
 _RIGHT_TO_LEFT: Final = frozenset({"R", "AL", "AN"})
 _SHORT_ESCAPES: Final = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _PRAGMA: Final = re.compile(
-    r"(?i)\b(noqa|nosec|nopycln|(fmt|yapf|isort|ruff|type|mypy|pyright|pylint|flake8|pragma|vim?|ex|region)\s*:"
+    r"(?i)\b(noqa|nosec|nopycln"
+    r"|(fmt|yapf|isort|ruff|type|mypy|pyright|pylint|flake8|pragma|vim?|ex|region)\s*:"
     r"|coding\s*[:=])|-\*-"
 )
 
 
 def literal(value: object, *, float32: bool = False) -> str:
-    """Python text whose value is ``value``: None, bool, numbers, str, bytes, arrays, and containers of these.
+    """Python text whose value is ``value``: a number, text, None, an array, a container of these.
 
     With ``float32`` a float prints in the fewest digits that give the same float32 (0.1, not
     0.10000000149011612). Raises: UnsupportedError for a value of another type.
@@ -40,13 +41,14 @@ def literal(value: object, *, float32: bool = False) -> str:
     write = _WRITERS.get(type(value))
     if write is None:
         raise UnsupportedError(
-            f"generated source can hold numbers, text and containers of these: found {type(value).__name__}"
+            "generated source can hold numbers, text and containers of these: "
+            f"found {type(value).__name__}"
         )
     return write(value, float32)
 
 
 def comment(text: str, width: int) -> str:
-    """The words of a one-line comment that shows ``text`` in at most ``width`` characters; may be empty.
+    """The words of a one-line comment that shows ``text`` in ``width`` characters; may be empty.
 
     Words that tools obey (noqa, fmt: off, type: ignore, coding:) are quoted and escaped.
     """

@@ -59,7 +59,7 @@ class Names:
         self._taken = set(reserved)
 
     def take(self, wanted: str, fallback: str = "x") -> str:
-        """The name for ``wanted``, made of its text, or of ``fallback`` where it has no usable letters.
+        """The name for ``wanted``, made of its text, or of ``fallback`` if it has no letters.
 
         Asked again for the same text, it gives the same name; another text never gets that name.
         """
@@ -94,7 +94,7 @@ class Names:
 
 
 def identifier(text: str) -> str:
-    """An identifier as close to ``text`` as Python allows, or "" if ``text`` has too little to make one of.
+    """An identifier as close to ``text`` as Python allows, or "" if there is too little in it.
 
     A legal name stays as it is. An output number (``:0``) goes, an exporter's domain
     (``onnx::Flatten_0``) goes with its counter.

@@ -220,7 +220,7 @@ class ClassDef:
 
 @dataclass(frozen=True, slots=True)
 class Docstring:
-    """Any text; made safe when it is printed. The first statement of a module, class or function."""
+    """Any text, made safe when printed. The first statement of a module, class or function."""
 
     text: str
 
@@ -241,7 +241,7 @@ class Blank:
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """``import module`` or, with names, ``from module import names``; a name may read ``a as b``."""
+    """``import module`` or, with names, ``from module import names`` (``a as b`` is one)."""
 
     module: str
     names: tuple[str, ...] = ()
@@ -269,7 +269,7 @@ class Module:
 
 
 def name(*parts: str) -> Expr:
-    """``name("self", "conv1")`` is the expression ``self.conv1``; one dotted string does as well."""
+    """``name("self", "conv1")`` is ``self.conv1``; one dotted string does as well."""
     first, *rest = ".".join(parts).split(".")
     expr: Expr = Text(first)
     for part in rest:
