@@ -1,0 +1,177 @@
+"""Legal, injective and stable Python names for whatever a model calls its things.
+
+``Names`` is a scope: ``take`` gives each text a name of its own, the same one when it is asked
+again. Names are ASCII (Python folds other letters together) and never a keyword; what else is
+reserved belongs to the scope: local variables use ``LOCAL_RESERVED``, attributes the names of the
+class they are set on. ``split_scope`` and ``split_parameter`` read the module paths that exporters
+leave in node and parameter names.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterable
+from typing import Final
+
+MODULE_NAMES: Final = frozenset(
+    {"burnx", "nn", "ops", "Tensor", "Input", "Output", "Model", "WEIGHTS", "self"}
+)
+"""What every generated module has at its top, and ``self``."""
+USED_BUILTINS: Final = frozenset(
+    {
+        "bool",
+        "complex",
+        "float",
+        "int",
+        "len",
+        "list",
+        "range",
+        "slice",
+        "str",
+        "super",
+        "tuple",
+        "zip",
+    }
+)
+UNCLEAR: Final = frozenset({"l", "O", "I", "_", "match", "case", "type"})
+"""Names that a linter or a reader trips over."""
+LOCAL_RESERVED: Final = MODULE_NAMES | USED_BUILTINS | UNCLEAR
+LONGEST: Final = 60
+
+_PORT: Final = re.compile(r":\d+$")
+_DOMAIN: Final = re.compile(r"^([A-Za-z_]\w*::)+")
+_NOT_WORD: Final = re.compile(r"[^0-9A-Za-z_]+")
+_COUNTER: Final = re.compile(r"_\d+$")
+_WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[A-Z]+")
+
+
+class Names:
+    """One scope of names; a name taken in a parent is not given again in its children."""
+
+    __slots__ = ("_by_text", "_parent", "_taken")
+
+    def __init__(
+        self, reserved: Iterable[str] = LOCAL_RESERVED, parent: Names | None = None
+    ) -> None:
+        self._parent = parent
+        self._by_text: dict[str, str] = {}
+        self._taken = set(reserved)
+
+    def take(self, wanted: str, fallback: str = "x") -> str:
+        """The name for ``wanted``, made of its text, or of ``fallback`` if it has no letters.
+
+        Asked again for the same text, it gives the same name; another text never gets that name.
+        """
+        known = self._by_text.get(wanted)
+        if known is None:
+            known = self.fresh(identifier(wanted) or identifier(fallback) or "x")
+            self._by_text[wanted] = known
+        return known
+
+    def fresh(self, base: str) -> str:
+        """``base``, or ``base_2``, ``base_3``… where that is taken; it is taken from now on."""
+        stem = identifier(base) or "x"
+        name, number = stem, 1
+        while self.is_taken(name):
+            number += 1
+            name = f"{stem.rstrip('_')}_{number}"
+        self._taken.add(name)
+        return name
+
+    def is_taken(self, name: str) -> bool:
+        """True if ``name`` is a keyword, or taken or reserved here or in a parent."""
+        scope: Names | None = self
+        while scope is not None:
+            if name in scope._taken:
+                return True
+            scope = scope._parent
+        return keyword.iskeyword(name)
+
+    def originals(self) -> dict[str, str]:
+        """Given name to the text it was made of."""
+        return {name: text for text, name in self._by_text.items()}
+
+
+def identifier(text: str) -> str:
+    """An identifier as close to ``text`` as Python allows, or "" if there is too little in it.
+
+    A legal name stays as it is. An output number (``:0``) goes, an exporter's domain
+    (``onnx::Flatten_0``) goes with its counter.
+    """
+    if text.isascii() and text.isidentifier() and not text.startswith("__"):
+        name = text[:LONGEST]
+    else:
+        name = _made_identifier(text)
+    if not any(char.isalpha() for char in name):
+        return ""
+    return f"{name}_" if keyword.iskeyword(name) else name
+
+
+def _made_identifier(text: str) -> str:
+    if _is_structure(text):
+        return ""
+    bare = _PORT.sub("", text.strip())
+    exported = _DOMAIN.match(bare)
+    if exported:
+        bare = _COUNTER.sub("", bare[exported.end() :]).lower()
+    name = re.sub(r"__+", "_", _NOT_WORD.sub("_", bare)).strip("_")[:LONGEST].rstrip("_")
+    return f"n{name}" if name[:1].isdigit() and any(map(str.isalpha, name)) else name
+
+
+def _is_structure(text: str) -> bool:
+    """True for text that is data rather than a name, such as ``{"a": 1}``: brackets or quotes, or
+    mostly marks.
+    """
+    marks = sum(not (char.isalnum() or char in "_./:-") for char in text)
+    return text.lstrip()[:1] in tuple("{[(\"'") or marks * 2 > len(text)
+
+
+def snake_case(text: str) -> str:
+    """``LayerNorm`` and ``layer norm`` are ``layer_norm``."""
+    return "_".join(word.lower() for word in _WORDS.findall(text))
+
+
+def class_name(text: str) -> str:
+    """CamelCase of ``text``; capitals stay: ``bert_self-attention`` is ``BertSelfAttention``; "" if
+    it has no letter.
+    """
+    words = [word[:1].upper() + word[1:] for word in _NOT_WORD.sub("_", text).split("_")]
+    name = "".join(words)[:LONGEST].lstrip("0123456789")
+    name = name[:1].upper() + name[1:]
+    return f"{name}_" if keyword.iskeyword(name) else name
+
+
+def split_parts(text: str) -> tuple[str, ...]:
+    """A dotted path as its parts, without empty ones."""
+    return tuple(part for part in text.split(".") if part)
+
+
+def split_scope(text: str) -> tuple[str, ...]:
+    """The module path in a node name, the node's own word (the last) left out.
+
+    ``/layer1/layer1.0/conv1/Conv`` is ``("layer1", "0", "conv1")``: a component that repeats the
+    dotted path before it adds only what is new, so do ``/encoder/layer.0/attention`` components
+    that repeat nothing.
+    """
+    path: tuple[str, ...] = ()
+    for component in [part for part in text.split("/") if part][:-1]:
+        parts = split_parts(component)
+        path += parts[_repeated(path, parts) :]
+    return path
+
+
+def _repeated(path: tuple[str, ...], parts: tuple[str, ...]) -> int:
+    """How many leading ``parts`` repeat the end of ``path``, where more parts follow."""
+    for length in range(min(len(path), len(parts) - 1), 0, -1):
+        if path[-length:] == parts[:length]:
+            return length
+    return 0
+
+
+def split_parameter(text: str) -> tuple[tuple[str, ...], str]:
+    """Module path and own name of a parameter: ``layer1.0.conv1.weight`` is ``(("layer1", "0",
+    "conv1"), "weight")``.
+    """
+    parts = split_parts(text)
+    return (parts[:-1], parts[-1]) if parts else ((), "")
