@@ -56,7 +56,7 @@ class LazyGroup(click.Group):
 @click.version_option(burnx.__version__, prog_name="burnx", message="%(prog)s %(version)s")
 @click.option("--verbose", is_flag=True, help="Show where an error comes from.")
 @click.pass_obj
-def group(console: Console, verbose: bool) -> None:
+def group(console: Console, /, verbose: bool) -> None:
     """ONNX in, readable Python in between, ONNX out."""
     console.verbose = verbose
 

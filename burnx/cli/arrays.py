@@ -93,7 +93,9 @@ def _write_npz(path: str, arrays: Mapping[str, Array], notice: Notice) -> None:
     with zipfile.ZipFile(path, "w", allowZip64=True) as archive:
         for name, array in arrays.items():
             with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, _storable(name, array, notice), allow_pickle=False)
+                np.lib.format.write_array(
+                    member, _storable(name, array, notice), allow_pickle=False
+                )
 
 
 def _storable(name: str, array: Array, notice: Notice) -> Array:
@@ -101,7 +103,7 @@ def _storable(name: str, array: Array, notice: Notice) -> Array:
     dtype = dtype_name(array.dtype)
     if dtype == "string":
         return array.astype(np.str_)
-    if array.dtype.isbuiltin == 1:
+    if array.dtype.type.__module__ == "numpy":
         return array
     notice(f"output {name!r} is {dtype}, which .npz does not know: stored as float32")
     return array.astype(np.float32)

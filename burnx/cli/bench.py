@@ -32,7 +32,12 @@ _OTHERS = tuple(name for name in ENGINES if name != "burnx")
 @json_option
 @click.pass_obj
 def bench_command(
-    console: Console, request: ModelRequest, against: Sequence[str], profile: bool, **options: Any
+    console: Console,
+    /,
+    request: ModelRequest,
+    against: Sequence[str],
+    profile: bool,
+    **options: Any,
 ) -> None:
     """Time MODEL; each engine runs in a process of its own, in turn with the others."""
     against = list(dict.fromkeys(against))

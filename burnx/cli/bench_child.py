@@ -1,4 +1,4 @@
-"""One engine in a process of its own: ``python -m burnx.cli.bench_child``.
+"""One engine in a process of its own: ``python -m burnx.cli.bench_child`` does the same by hand.
 
 It reads one JSON line at a time and answers each with one.  The first line is the job; then come orders:
 ``{"do": "load"}``, ``{"do": "first"}``, ``{"do": "turn", "seconds": 0.3}``, ``{"do": "peak"}``.
@@ -11,6 +11,7 @@ import json
 import os
 import pickle
 import re
+import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -36,6 +37,7 @@ class Child:
 
 def main() -> int:
     """Obey orders until stdin ends."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # the parent says that it was interrupted
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what an engine prints must not look like an answer
     job = Job(**json.loads(sys.stdin.readline()))
@@ -77,7 +79,7 @@ def _turn(child: Child, order: Mapping[str, Any]) -> Mapping[str, Any]:
     """Calls for some seconds, at least one, after one that is not timed."""
     call = child.calls[0]
     call()
-    times_ms = []
+    times_ms: list[float] = []
     end = time.perf_counter() + order["seconds"]
     while not times_ms or time.perf_counter() < end:
         start = time.perf_counter_ns()

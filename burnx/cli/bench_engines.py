@@ -105,9 +105,7 @@ ENGINES: dict[str, Engine] = {
     "burnx": Engine(
         "burnx", "burnx", ("burnx.api", "burnx.importer", "burnx.runtime"), _open_burnx
     ),
-    "onnxruntime": Engine(
-        "onnxruntime", '"burnx[verify]"', ("onnxruntime",), _open_onnxruntime
-    ),
+    "onnxruntime": Engine("onnxruntime", '"burnx[verify]"', ("onnxruntime",), _open_onnxruntime),
     "openvino": Engine("openvino", '"burnx[bench]"', ("openvino",), _open_openvino),
     "torch": Engine("torch", "torch", ("torch",), _open_torch),
 }

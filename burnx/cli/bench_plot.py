@@ -16,10 +16,10 @@ def plot_times(title: str, times_ms: Mapping[str, Sequence[float]]) -> str:
     height = TOP + ROW * len(times_ms) + BOTTOM
     scale = (WIDTH - LEFT - RIGHT) / right
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
-        f'viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="13">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}">',
+        "<style>text { font: 13px sans-serif }</style>",
         f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
-        f'<text x="{LEFT}" y="26" font-size="15">{escape(title)}</text>',
+        f'<text x="{LEFT}" y="26" font-weight="bold">{escape(title)}</text>',
         *_axis(right, scale, height),
     ]
     for row, (name, times) in enumerate(times_ms.items()):
@@ -43,19 +43,17 @@ def _axis(right: float, scale: float, height: int) -> list[str]:
     return [*parts, label]
 
 
-def _box(
-    name: str, spread: Sequence[float], y: float, scale: float, colour: str
-) -> list[str]:
-    low, first, median, third, high = (LEFT + value * scale for value in spread)
-    width = max(third - first, 1.0)
+def _box(name: str, spread: Sequence[float], y: float, scale: float, colour: str) -> list[str]:
+    low, first, median, third, high = (round(LEFT + value * scale, 1) for value in spread)
+    top, bottom, width = y - 14, y + 14, max(third - first, 1.0)
+    fill = f'fill="{colour}" fill-opacity="0.25" stroke="{colour}"'
+    stroke = f'stroke="{colour}" stroke-width="2"'
     return [
         f'<text x="{LEFT - 10}" y="{y + 4}" text-anchor="end">{escape(name)}</text>',
-        f'<line x1="{low:.1f}" y1="{y}" x2="{high:.1f}" y2="{y}" stroke="{colour}"/>',
-        f'<rect x="{first:.1f}" y="{y - 14}" width="{width:.1f}" height="28" '
-        f'fill="{colour}" fill-opacity="0.25" stroke="{colour}"/>',
-        f'<line x1="{median:.1f}" y1="{y - 14}" x2="{median:.1f}" y2="{y + 14}" '
-        f'stroke="{colour}" stroke-width="2"/>',
-        f'<text x="{median:.1f}" y="{y - 18}" text-anchor="middle">{spread[2]:.3g}</text>',
+        f'<line x1="{low}" y1="{y}" x2="{high}" y2="{y}" stroke="{colour}"/>',
+        f'<rect x="{first}" y="{top}" width="{width:.1f}" height="28" {fill}/>',
+        f'<line x1="{median}" y1="{top}" x2="{median}" y2="{bottom}" {stroke}/>',
+        f'<text x="{median}" y="{y - 18}" text-anchor="middle">{spread[2]:.3g}</text>',
     ]
 
 

@@ -20,6 +20,10 @@ from burnx.errors import DeviceError
 
 Progress = Callable[[int, int], None]
 TURN_S = 0.3
+# python -m burnx.cli.bench_child, finding modules exactly where this process does
+_CHILD = (
+    "import sys; sys.path[:] = {path!r}; from burnx.cli.bench_child import main; sys.exit(main())"
+)
 PAUSE_S = 0.2  # the threads of an engine may spin on for a while after a call
 
 
@@ -101,7 +105,7 @@ def child_process(job: Job, cache: str) -> Iterator[Callable[..., Any]]:
     if environment.get("BURNX_CACHE") != "off":
         environment["BURNX_CACHE"] = cache
     process = subprocess.Popen(
-        [sys.executable, "-m", "burnx.cli.bench_child"],
+        [sys.executable, "-P", "-c", _CHILD.format(path=sys.path)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=environment,

@@ -21,7 +21,7 @@ from burnx.cli.console import STDOUT, Console, json_option, table
 @click.option("--markdown", metavar="FILE", help="Write a report to read.")
 @json_option
 @click.pass_obj
-def conformance_command(console: Console, route: str, **options: Any) -> None:
+def conformance_command(console: Console, /, route: str, **options: Any) -> None:
     """Run the backend tests of the installed onnx package."""
     from burnx.conformance import report, suite
 

@@ -50,6 +50,17 @@ class Console:
             self.result({"error": message})
 
     @contextmanager
+    def working(self, what: str) -> Iterator[None]:
+        """A sign of life on stderr, on a terminal only, while something takes long."""
+        if not sys.stderr.isatty():
+            yield
+            return
+        from rich.console import Console as Terminal
+
+        with Terminal(stderr=True).status(what):
+            yield
+
+    @contextmanager
     def progress(self, what: str) -> Iterator[Callable[[int, int], None]]:
         """A bar on stderr, on a terminal only; call what it gives with (done, all)."""
         if not sys.stderr.isatty():

@@ -25,13 +25,15 @@ _NAME = "digits"
 @click.option("--device", metavar="D", help="reference, cpu, opencl:N or cuda:N.")
 @json_option
 @click.pass_obj
-def demo_command(console: Console, folder: str | None, device: str | None) -> None:
+def demo_command(console: Console, /, folder: str | None, device: str | None) -> None:
     """Import, print, run, export and verify a small model that ships with burnx."""
     with _folder(folder) as place, resources.as_file(resources.files("burnx") / "demo") as data:
         console.result(_there_and_back(console, data, place, device))
 
 
-def _there_and_back(console: Console, data: Path, place: Path, device: str | None) -> dict[str, Any]:
+def _there_and_back(
+    console: Console, data: Path, place: Path, device: str | None
+) -> dict[str, Any]:
     model, source, exported = (
         data / f"{_NAME}.onnx",
         place / f"{_NAME}.py",

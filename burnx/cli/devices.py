@@ -14,7 +14,7 @@ from burnx.cli.rooms import list_devices
 @click.command("devices")
 @json_option
 @click.pass_obj
-def devices_command(console: Console) -> None:
+def devices_command(console: Console, /) -> None:
     """List what models can run on here."""
     rows = [describe_device(device) for device in list_devices()]
     headings = list(dict.fromkeys(key for row in rows for key in row)) or ["device"]

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from burnx.cli.console import Console, json_option
-from burnx.cli.options import ModelRequest, parse_dim, seed_options
+from burnx.cli.options import parse_dim, seed_options
 from burnx.cli.rooms import declared_inputs, export_network, load_network
 from burnx.cli.spec import read_inputs
 from burnx.errors import UsageError, VerifyError
@@ -30,7 +30,7 @@ Dynamic = dict[str, dict[int, str]]
 @click.option("--check", is_flag=True, help="Compare the file with the source.")
 @json_option
 @click.pass_obj
-def export_command(console: Console, source: str, target: str | None, **options: Any) -> None:
+def export_command(console: Console, /, source: str, target: str | None, **options: Any) -> None:
     """Write the model in FILE.py as ONNX."""
     target = target or f"{Path(source.partition('.py')[0]).name}.onnx"
     network = load_network(source, options["weights"], console.notice)
@@ -40,7 +40,8 @@ def export_command(console: Console, source: str, target: str | None, **options:
     for note in inputs.notes:
         console.notice(note)
     dynamic = parse_dynamic(options["dynamic"], [entry.name for entry in declared])
-    export_network(network, inputs.values, target, dynamic, options["opset"])
+    with console.working(f"exporting {source}"):
+        export_network(network, inputs.values, target, dynamic, options["opset"])
     console.say(f"wrote {target}")
     result: dict[str, Any] = {"file": target}
     if options["check"]:

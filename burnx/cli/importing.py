@@ -28,7 +28,7 @@ from burnx.errors import UsageError, VerifyError
 @json_option
 @click.pass_obj
 def import_command(
-    console: Console, source: str, target: str | None, check: bool, **options: Any
+    console: Console, /, source: str, target: str | None, check: bool, **options: Any
 ) -> None:
     """Write SOURCE (.onnx, .safetensors, .pt, .pth, .bin or a folder) as Python."""
     if check and not source.endswith(".onnx"):
@@ -36,7 +36,8 @@ def import_command(
     target = target or f"{legal_stem(source)}.py"
     if not target.endswith(".py"):
         raise UsageError(f"-o is a file called .py; found {target!r}")
-    report = import_model(source, target, _given(options))
+    with console.working(f"importing {source}"):
+        report = import_model(source, target, _given(options))
     console.say(str(report) if report is not None else f"wrote {target}")
     result: dict[str, Any] = {"file": target, "report": _report_json(report)}
     if check:

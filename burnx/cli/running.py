@@ -25,13 +25,15 @@ _FIRST_IN_JSON = 1000
 @click.option("-o", "output", metavar="FILE", help="Write the outputs: .npz or .safetensors.")
 @json_option
 @click.pass_obj
-def run_command(console: Console, request: ModelRequest, output: str | None) -> None:
+def run_command(console: Console, /, request: ModelRequest, output: str | None) -> None:
     """Run MODEL (file.onnx or file.py[:Class]) once."""
     if output is not None and Path(output).suffix not in WRITERS:
         raise UsageError(f"-o is a file called {' or '.join(WRITERS)}; found {output!r}")
-    model = load_model(request)
+    with console.working(f"loading {request.model}"):
+        model = load_model(request)
     inputs = inputs_for(model, request, console)
-    outputs = model.run(inputs)
+    with console.working(f"running {request.model}"):
+        outputs = model.run(inputs)
     if output is not None:
         save_outputs(output, outputs, console.notice)
         console.say(f"wrote {output}")

@@ -1,9 +1,9 @@
 """Input SPECs of the command line, and inputs made up where none are given.
 
-    SPEC   [NAME=]REST     NAME: the longest known input name that is followed by "="
-    REST   @file.npy | @file.npz | SHAPE[:DTYPE]
-    SHAPE  1x3 | 0x4 | scalar
-    DTYPE  a NumPy or ml_dtypes name, or string
+SPEC   [NAME=]REST     NAME: the longest known input name that is followed by "="
+REST   @file.npy | @file.npz | SHAPE[:DTYPE]
+SHAPE  1x3 | 0x4 | scalar
+DTYPE  a NumPy or ml_dtypes name, or string
 """
 
 from __future__ import annotations

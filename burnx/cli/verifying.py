@@ -27,7 +27,7 @@ _MAX_THREADS = 2
 @json_option
 @click.pass_obj
 def verify_command(
-    console: Console, request: ModelRequest, rtol: float | None, atol: float | None
+    console: Console, /, request: ModelRequest, rtol: float | None, atol: float | None
 ) -> int:
     """Compare MODEL with onnxruntime; name the first node where they part."""
     from burnx.conformance.verify import Comparison, verify_model
@@ -35,12 +35,14 @@ def verify_command(
     def load(model: str, device: str | None) -> Any:
         return load_model(request, model, device)
 
-    first = load_model(request)
+    with console.working(f"loading {request.model}"):
+        first = load_model(request)
     inputs = inputs_for(first, request, console)
     with as_onnx(request.model, inputs, console) as path:
         threads = min(request.threads or 1, _MAX_THREADS)
         comparison = Comparison(request.model, path, inputs, load, (rtol, atol), threads)
-        verdict = verify_model(comparison, request.devices or (None,))
+        with console.working(f"comparing {request.model}"):
+            verdict = verify_model(comparison, request.devices or (None,))
     show_verdict(console, request.model, verdict)
     console.result({"model": request.model, **verdict.as_json()})
     return 0 if verdict.agrees else 1

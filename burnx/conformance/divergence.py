@@ -18,7 +18,14 @@ from burnx.conformance.tolerance import Difference, close
 
 _INLINE_BYTES = 1 << 30
 _RANDOM = frozenset(
-    {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial"}
+    {
+        "RandomNormal",
+        "RandomUniform",
+        "RandomNormalLike",
+        "RandomUniformLike",
+        "Bernoulli",
+        "Multinomial",
+    }
 )
 
 
@@ -110,7 +117,10 @@ def sorted_steps(graph: onnx.GraphProto) -> Iterator[Step]:
 
 
 def explain(
-    path: str, folder: str, runs: tuple[Callable[[str], Run], Callable[[str], Run]], inputs: Mapping[str, Any],
+    path: str,
+    folder: str,
+    runs: tuple[Callable[[str], Run], Callable[[str], Run]],
+    inputs: Mapping[str, Any],
     limits: Limits,
 ) -> tuple[Divergence | None, str]:
     """The first diverging node of a file, and a sentence that names it or says why there is none."""

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from burnx.dtype import as_array, code_of_dtype, dtype_of_code
+from burnx.dtype import DType, as_array, code_of_dtype, dtype_of_code
 from burnx.errors import DeviceError, VerifyError
 
 Array = np.ndarray[Any, Any]
 Run = Callable[[Mapping[str, Any]], dict[str, Any]]
-_RAW = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16)}
+_RAW: dict[int, DType] = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,9 @@ def open_reference(path: str) -> Run:
     return run
 
 
-def judge_model(path: str, inputs: Mapping[str, Any], threads: int = 1) -> tuple[Judge, dict[str, Any]]:
+def judge_model(
+    path: str, inputs: Mapping[str, Any], threads: int = 1
+) -> tuple[Judge, dict[str, Any]]:
     """An engine that can run this file, and its outputs: onnxruntime, else the reference evaluator.
 
     Raises: VerifyError if neither can.
@@ -97,6 +99,11 @@ def judge_model(path: str, inputs: Mapping[str, Any], threads: int = 1) -> tuple
         ) from error
 
 
+def is_numpy_dtype(dtype: DType) -> bool:
+    """Whether a dtype is NumPy's own, and not one of ml_dtypes."""
+    return dtype.type.__module__ == "numpy"
+
+
 def first_line(error: BaseException) -> str:
     """What an error of another library says, in one line."""
     text = " ".join(str(error).split()) or type(error).__name__
@@ -111,12 +118,13 @@ def _version(package: str) -> str:
 
 
 def _is_plain(value: Any) -> bool:
-    return not isinstance(value, np.ndarray) or value.dtype.isbuiltin == 1
+    return not isinstance(value, np.ndarray) or is_numpy_dtype(value.dtype)
 
 
 def _gives_plain(session: Any) -> bool:
     return not any(
-        output.type.startswith(("tensor(bfloat16", "tensor(float8")) for output in session.get_outputs()
+        output.type.startswith(("tensor(bfloat16", "tensor(float8"))
+        for output in session.get_outputs()
     )
 
 
@@ -133,7 +141,7 @@ def _from_ort_value(value: Any) -> Any:
     if not value.is_tensor() or value.data_type() == "tensor(string)":
         return value.numpy()
     dtype = dtype_of_code(value.element_type())
-    if dtype.isbuiltin == 1:
+    if is_numpy_dtype(dtype):
         return value.numpy()
     # onnxruntime has no NumPy dtype for these, so that the bytes are read where they lie
     count = math.prod(value.shape())

@@ -71,9 +71,7 @@ def limits_for(expected: Array, rtol: float | None = None, atol: float | None = 
     scale = max(1.0, float(finite.max(initial=0.0)))
     low = is_low_precision(expected.dtype)
     default = Limits(1e-2, 1e-2 * scale) if low else Limits(1e-3, 1e-4 * scale)
-    return Limits(
-        default.rtol if rtol is None else rtol, default.atol if atol is None else atol
-    )
+    return Limits(default.rtol if rtol is None else rtol, default.atol if atol is None else atol)
 
 
 def _close_arrays(

@@ -123,7 +123,7 @@ def test_too_many_or_doubled_specs_are_usage_errors() -> None:
 def test_a_pickle_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "evil.npy"
     np.save(path, np.array([{"a": 1}], object), allow_pickle=True)
-    with pytest.raises(UsageError, match="cannot be loaded when allow_pickle=False|read safely"):
+    with pytest.raises(UsageError, match="read safely"):
         read_inputs([f"@{path}"], [X])
 
 
