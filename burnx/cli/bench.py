@@ -1,0 +1,143 @@
+"""burnx bench: the time of a model, alone or against other engines."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from burnx.cli.bench_engines import ENGINES, Job, check_installed, torch_file
+from burnx.cli.bench_plot import plot_times
+from burnx.cli.bench_turns import Timing, time_engines
+from burnx.cli.console import Console, json_option, table
+from burnx.cli.options import ModelRequest, model_options
+from burnx.cli.rooms import inputs_for, load_model, load_options
+from burnx.errors import UsageError
+
+_OTHERS = tuple(name for name in ENGINES if name != "burnx")
+
+
+@click.command("bench")
+@model_options()
+@click.option("--against", type=click.Choice(_OTHERS), multiple=True, help="Time this one too.")
+@click.option("--rounds", type=click.IntRange(min=1), default=7, help="Turns of each engine (7).")
+@click.option("--plot", metavar="FILE.svg", help="Draw the times.")
+@click.option("--profile", is_flag=True, help="Show what each instruction takes.")
+@json_option
+@click.pass_obj
+def bench_command(
+    console: Console,
+    /,
+    request: ModelRequest,
+    against: Sequence[str],
+    profile: bool,
+    **options: Any,
+) -> None:
+    """Time MODEL; each engine runs in a process of its own, in turn with the others."""
+    against = list(dict.fromkeys(against))
+    _check(request, against, options["plot"])
+    model = load_model(request)
+    inputs = inputs_for(model, request, console)
+    timings = _time(console, request, against, inputs, options["rounds"])
+    result = results(timings)
+    console.say(_figures(timings))
+    for name, ratio in result.get("ratios", {}).items():
+        console.say(f"burnx is {ratio:.2f} times as fast as {name}")
+    if options["plot"] is not None:
+        times = {name: timing.times_ms for name, timing in timings.items()}
+        svg = plot_times(f"{Path(request.model).name}, ms a call", times)
+        Path(options["plot"]).write_text(svg, encoding="utf-8")
+        console.notice(f"wrote {options['plot']}")
+    if profile:
+        result["profile"] = _profile(console, model, inputs)
+    console.result(result)
+
+
+def results(timings: Mapping[str, Timing]) -> dict[str, Any]:
+    """The figures of every engine, and how much longer the others take than burnx."""
+    own = timings["burnx"].median_ms
+    ratios = {n: t.median_ms / own for n, t in timings.items() if n != "burnx" and own > 0}
+    found: dict[str, Any] = {name: timing.as_json() for name, timing in timings.items()}
+    if ratios:
+        found |= {"ratio": next(iter(ratios.values())), "ratios": ratios}
+    return found
+
+
+def thread_count(request: ModelRequest) -> int:
+    """The threads that every engine gets."""
+    if request.threads is not None:
+        return request.threads
+    asked = os.environ.get("BURNX_THREADS", "")
+    return int(asked) if asked.isdecimal() and int(asked) > 0 else len(os.sched_getaffinity(0))
+
+
+def _check(request: ModelRequest, against: Sequence[str], plot: str | None) -> None:
+    if plot is not None and not plot.endswith(".svg"):
+        raise UsageError(f"--plot is a file called .svg; found {plot!r}")
+    for name in against:
+        check_installed(name)
+    if "torch" in against:
+        torch_file(request.model)
+
+
+def _time(
+    console: Console,
+    request: ModelRequest,
+    against: Sequence[str],
+    inputs: dict[str, Any],
+    rounds: int,
+) -> dict[str, Timing]:
+    from burnx.cli.verifying import as_onnx
+
+    own = {key: value for key, value in load_options(request).items() if key != "threads"}
+    own |= {"device": request.device}
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="burnx-"))
+        pickled = Path(folder) / "inputs"
+        pickled.write_bytes(pickle.dumps(inputs))
+        models = {"burnx": request.model, "torch": request.model}
+        if not models.keys() >= set(against):
+            onnx = stack.enter_context(as_onnx(request.model, inputs, console))
+            models = {**dict.fromkeys(against, onnx), **models}
+        threads = thread_count(request)
+        jobs = [
+            Job(name, models[name], str(pickled), threads, own if name == "burnx" else {})
+            for name in ("burnx", *against)
+        ]
+        progress = stack.enter_context(console.progress("timing"))
+        return time_engines(jobs, rounds, progress)
+
+
+def _figures(timings: Mapping[str, Timing]) -> str:
+    rows = [
+        (
+            name,
+            *(
+                f"{value:.3f}"
+                for value in (t.median_ms, min(t.times_ms), t.load_ms, t.first_ms, t.first_cold_ms)
+            ),
+            f"{t.peak_bytes / 1e6:.1f}",
+        )
+        for name, t in timings.items()
+    ]
+    return table(
+        ("engine", "median ms", "min ms", "load ms", "first ms", "first cold ms", "peak MB"), rows
+    )
+
+
+def _profile(console: Console, model: Any, inputs: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What each instruction took, longest first; empty where the device does not tell."""
+    if not hasattr(model, "profile"):
+        console.notice("a profile is not available on this device")
+        return []
+    rows = sorted(model.profile(dict(inputs)), key=lambda row: -row[1])
+    total = sum(elapsed_ns for _, elapsed_ns in rows) or 1
+    shown = [(label, f"{ns / 1e6:.3f}", f"{100 * ns / total:.1f}") for label, ns in rows]
+    console.say(table(("instruction", "ms", "%"), shown))
+    return [{"instruction": label, "elapsed_ns": ns} for label, ns in rows]

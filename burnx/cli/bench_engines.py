@@ -1,0 +1,111 @@
+"""The engines that bench can time: how to import each, and how to open a model in it."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from burnx.errors import DeviceError, UsageError
+
+Call = Callable[[], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a child is to do: run ``model`` in ``engine`` on the inputs pickled at ``inputs``.
+
+    ``options`` are the keyword arguments of ``burnx.load``; other engines take none.
+    """
+
+    engine: str
+    model: str
+    inputs: str
+    threads: int
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """``package`` is what must be installed, ``modules`` what counts as importing the engine."""
+
+    package: str
+    install: str
+    modules: tuple[str, ...]
+    open: Callable[[Job, Mapping[str, Any]], Call]
+
+
+def check_installed(name: str) -> None:
+    """Raises: DeviceError if the engine is not installed."""
+    engine = ENGINES[name]
+    if importlib.util.find_spec(engine.package) is None:
+        raise DeviceError(f"{name} is not installed: pip install {engine.install}")
+
+
+def _open_burnx(job: Job, inputs: Mapping[str, Any]) -> Call:
+    from burnx import api
+
+    model = api.load(job.model, **job.options)
+    return lambda: model.run(dict(inputs))
+
+
+def _open_onnxruntime(job: Job, inputs: Mapping[str, Any]) -> Call:
+    from burnx.conformance.engines import open_onnxruntime
+
+    run = open_onnxruntime(job.model, job.threads)
+    return lambda: run(inputs)
+
+
+def _open_openvino(job: Job, inputs: Mapping[str, Any]) -> Call:
+    openvino = importlib.import_module("openvino")
+    settings = {"INFERENCE_NUM_THREADS": job.threads, "PERFORMANCE_HINT": "LATENCY"}
+    request = openvino.Core().compile_model(job.model, "CPU", settings).create_infer_request()
+    return lambda: request.infer(dict(inputs))
+
+
+def _open_torch(job: Job, inputs: Mapping[str, Any]) -> Call:
+    torch = importlib.import_module("torch")
+    torch.set_num_threads(job.threads)
+    path = torch_file(job.model)
+    if path.suffix == ".pt2":
+        module = torch.export.load(str(path)).module()
+    else:
+        module = torch.jit.load(str(path), map_location="cpu").eval()
+    tensors = [torch.from_numpy(np.array(value)) for value in inputs.values()]
+
+    def call() -> object:
+        with torch.inference_mode():
+            return module(*tensors)
+
+    return call
+
+
+def torch_file(model: str) -> Path:
+    """The exported program or TorchScript file beside a model; PyTorch does not read ONNX.
+
+    Raises: UsageError if there is none.
+    """
+    stem = Path(model.partition(".py:")[0]).with_suffix("")
+    for suffix in (".pt2", ".torchscript.pt", ".ts"):
+        path = stem.with_name(stem.name + suffix)
+        if path.exists():
+            return path
+    raise UsageError(
+        f"PyTorch does not read ONNX: --against torch runs {stem}.pt2 (torch.export.save) or "
+        f"{stem}.torchscript.pt (torch.jit.save), and neither is there"
+    )
+
+
+ENGINES: dict[str, Engine] = {
+    "burnx": Engine(
+        "burnx", "burnx", ("burnx.api", "burnx.importer", "burnx.runtime"), _open_burnx
+    ),
+    "onnxruntime": Engine("onnxruntime", '"burnx[verify]"', ("onnxruntime",), _open_onnxruntime),
+    "openvino": Engine("openvino", '"burnx[bench]"', ("openvino",), _open_openvino),
+    "torch": Engine("torch", "torch", ("torch",), _open_torch),
+}

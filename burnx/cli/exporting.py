@@ -1,0 +1,112 @@
+"""burnx export: a model in Python as ONNX."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from burnx.cli.console import Console, json_option
+from burnx.cli.options import parse_dim, seed_options
+from burnx.cli.rooms import declared_inputs, export_network, load_network
+from burnx.cli.spec import read_inputs
+from burnx.errors import UsageError, VerifyError
+
+_DYNAMIC = re.compile(r"(?P<name>.+):(?P<axis>-?\d+)=(?P<dim>[A-Za-z_][A-Za-z0-9_.]*)", re.DOTALL)
+
+Dynamic = dict[str, dict[int, str]]
+
+
+@click.command("export")
+@click.argument("source", metavar="FILE.py[:Class]")
+@seed_options
+@click.option("-o", "target", metavar="FILE.onnx", help="Default: the stem, in this folder.")
+@click.option("--weights", metavar="FILE", help="Default: those beside the source.")
+@click.option("--dynamic", metavar="NAME:AXIS=DIM", multiple=True, help="A dim that may change.")
+@click.option("--opset", type=click.IntRange(min=1), help="Default: the lowest from 20 on.")
+@click.option("--check", is_flag=True, help="Compare the file with the source.")
+@json_option
+@click.pass_obj
+def export_command(console: Console, /, source: str, target: str | None, **options: Any) -> None:
+    """Write the model in FILE.py as ONNX."""
+    target = target or f"{Path(source.partition('.py')[0]).name}.onnx"
+    network = load_network(source, options["weights"], console.notice)
+    declared = declared_inputs(network)
+    dims = dict(map(parse_dim, options["dims"]))
+    inputs = read_inputs(options["specs"], declared, dims, options["seed"])
+    for note in inputs.notes:
+        console.notice(note)
+    dynamic = parse_dynamic(options["dynamic"], [entry.name for entry in declared])
+    with console.working(f"exporting {source}"):
+        export_network(network, inputs.values, target, dynamic, options["opset"])
+    console.say(f"wrote {target}")
+    result: dict[str, Any] = {"file": target}
+    if options["check"]:
+        result["check"] = check_file(console, source, network, target, inputs.values)
+    console.result(result)
+
+
+def parse_dynamic(texts: Sequence[str], names: Sequence[str]) -> Dynamic:
+    """NAME:AXIS=DIM, any number of them, as dims by axis by input.
+
+    Raises: UsageError if one is not of that form or names no input.
+    """
+    dynamic: Dynamic = {}
+    for text in texts:
+        match = _DYNAMIC.fullmatch(text)
+        if match is None:
+            raise UsageError(f"--dynamic is NAME:AXIS=DIM; found {text!r}")
+        if match["name"] not in names:
+            listed = ", ".join(map(repr, names)) or "none"
+            raise UsageError(f"--dynamic {text!r} names no input; the inputs are {listed}")
+        dynamic.setdefault(match["name"], {})[int(match["axis"])] = match["dim"]
+    return dynamic
+
+
+def check_file(
+    console: Console, source: str, network: Any, target: str, inputs: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Compare an exported file, run by another engine, with what it was exported from.
+
+    Raises: VerifyError if they differ.
+    """
+    from burnx.conformance.engines import judge_model
+    from burnx.conformance.verify import compare_outputs
+
+    judge, found = judge_model(target, inputs)
+    expected = outputs_of(network, inputs, list(found))
+    for output, difference in compare_outputs(expected, found).items():
+        raise VerifyError(
+            f"{target} in {judge.name} differs from {source}, output {output!r}: {difference}"
+        )
+    because = f" ({judge.why})" if judge.why else ""
+    console.say(f"checked: {target} in {judge.name}{because} agrees with {source}")
+    return {"agrees_with": judge.name, "because": judge.why}
+
+
+def outputs_of(network: Any, inputs: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """What a Module gives, as NumPy arrays under the names of its outputs."""
+    result = network(**_by_parameter(network, inputs))
+    values = [result] if len(names) == 1 else list(result)
+    if len(values) != len(names):
+        raise VerifyError(f"the file has {len(names)} outputs, the source gives {len(values)}")
+    return {name: _as_numpy(value) for name, value in zip(names, values, strict=True)}
+
+
+def _by_parameter(network: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Inputs under the names that ``forward`` knows them by."""
+    parameters = {
+        entry.name: getattr(entry, "parameter", entry.name) for entry in declared_inputs(network)
+    }
+    return {parameters[name]: value for name, value in inputs.items()}
+
+
+def _as_numpy(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_as_numpy(item) for item in value]
+    if isinstance(value, Mapping):
+        return {key: _as_numpy(item) for key, item in value.items()}
+    return value.numpy() if hasattr(value, "numpy") else value

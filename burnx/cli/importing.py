@@ -1,0 +1,84 @@
+"""burnx import: a model as readable Python."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from dataclasses import asdict, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from burnx.cli.console import Console, json_option
+from burnx.cli.options import ModelRequest, lift_option
+from burnx.cli.rooms import import_model, inputs_for, load_model
+from burnx.errors import UsageError, VerifyError
+
+
+@click.command("import")
+@click.argument("source")
+@click.option("-o", "target", metavar="FILE.py", help="Default: the legal stem, in this folder.")
+@click.option("--weights", metavar="FILE", help="Default: FILE.safetensors, beside the source.")
+@click.option("--name", metavar="NAME", help="Of the class (Model).")
+@click.option("--flat", is_flag=True, help="One class, no modules.")
+@lift_option
+@click.option("--force", is_flag=True, help="Write over a file that was edited or is foreign.")
+@click.option("--check", is_flag=True, help="Compare what was written with a direct run.")
+@json_option
+@click.pass_obj
+def import_command(
+    console: Console, /, source: str, target: str | None, check: bool, **options: Any
+) -> None:
+    """Write SOURCE (.onnx, .safetensors, .pt, .pth, .bin or a folder) as Python."""
+    if check and not source.endswith(".onnx"):
+        raise UsageError(f"--check runs the source itself, which must be .onnx; found {source!r}")
+    target = target or f"{legal_stem(source)}.py"
+    if not target.endswith(".py"):
+        raise UsageError(f"-o is a file called .py; found {target!r}")
+    with console.working(f"importing {source}"):
+        report = import_model(source, target, _given(options))
+    console.say(str(report) if report is not None else f"wrote {target}")
+    result: dict[str, Any] = {"file": target, "report": _report_json(report)}
+    if check:
+        result["check"] = check_source(console, source, f"{target}:{options['name'] or 'Model'}")
+    console.result(result)
+
+
+def legal_stem(source: str) -> str:
+    """The stem of a file as a legal name of a Python module."""
+    name = Path(source).resolve().name if Path(source).is_dir() else Path(source).stem
+    stem = re.sub(r"\W", "_", name, flags=re.ASCII) or "model"
+    return f"_{stem}" if stem[0].isdigit() or keyword.iskeyword(stem) else stem
+
+
+def check_source(console: Console, source: str, written: str) -> dict[str, Any]:
+    """Compare what was written with a direct run and another engine; what was compared.
+
+    Raises: VerifyError if they differ.
+    """
+    from burnx.conformance.engines import has_onnxruntime, judge_model
+    from burnx.conformance.verify import compare_outputs
+
+    direct = load_model(ModelRequest(source))
+    inputs = inputs_for(direct, ModelRequest(source), console)
+    outputs = load_model(ModelRequest(written)).run(dict(inputs))
+    others = {"a direct run": direct.run(dict(inputs))}
+    if has_onnxruntime():
+        judge, expected = judge_model(source, inputs)
+        if judge.why:
+            console.notice(f"compared with the {judge.name}, since {judge.why}")
+        others[judge.name] = expected
+    for name, expected in others.items():
+        for output, difference in compare_outputs(expected, outputs).items():
+            raise VerifyError(f"{written} differs from {name}, output {output!r}: {difference}")
+    console.say(f"checked: {written} agrees with {' and '.join(others)}")
+    return {"agrees_with": list(others)}
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in options.items() if value not in (None, False, ())}
+
+
+def _report_json(report: Any) -> Any:
+    return asdict(report) if is_dataclass(report) and not isinstance(report, type) else str(report)

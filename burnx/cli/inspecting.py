@@ -1,0 +1,135 @@
+"""burnx inspect: what a model consists of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from burnx.cli.console import Console, as_json, json_option, table
+from burnx.cli.options import ModelRequest, model_options
+from burnx.cli.rooms import inputs_for, load_model
+from burnx.errors import UnsupportedError
+
+
+@click.command("inspect")
+@model_options()
+@json_option
+@click.pass_obj
+def inspect_command(console: Console, /, request: ModelRequest) -> None:
+    """Say what MODEL consists of."""
+    try:
+        facts = _loaded_facts(console, request)
+    except UnsupportedError as error:
+        facts = _file_facts(request.model, error)
+    for line in render(facts):
+        console.say(line)
+    console.result(facts)
+
+
+def render(facts: Mapping[str, Any]) -> list[str]:
+    """The facts as lines to read."""
+    lines = [f"{kind[:-1]} {_value_text(v)}" for kind in ("inputs", "outputs") for v in facts[kind]]
+    lines += ["", table(("operator", "count"), list(facts["operators"].items())), ""]
+    lines.append(f"parameters   {facts['parameters']:,}")
+    for key, label, unit in _FIGURES:
+        if key in facts:
+            lines.append(f"{label:<12} {_scaled(facts[key], unit)}")
+    if facts.get("sizes"):
+        sizes = ", ".join(f"{name}={size}" for name, size in facts["sizes"].items())
+        lines.append(f"at sizes     {sizes} (--dim NAME=N sets one)")
+    if facts.get("unknown"):
+        lines.append(f"not counted  {len(facts['unknown'])} nodes: {_some(facts['unknown'])}")
+    lines += [f"placement    {row}" for row in facts.get("placement", ())]
+    lines += [f"unsupported  {row}" for row in facts["unsupported"]]
+    return lines
+
+
+_FIGURES = (
+    ("parameter_bytes", "weights", "B"),
+    ("activation_bytes", "activations", "B"),
+    ("flops", "operations", "FLOP"),
+)
+
+
+def _loaded_facts(console: Console, request: ModelRequest) -> dict[str, Any]:
+    from burnx.conformance.analysis import analyze_graph
+
+    model = load_model(request)
+    dims = dict(request.dims)
+    if request.specs or dims:
+        given = inputs_for(model, request, console)
+        dims |= _seen_sizes(model.inputs, given)
+    facts: dict[str, Any] = as_json(analyze_graph(model.graph, dims))
+    return {
+        "inputs": [_described(value) for value in model.inputs],
+        "outputs": [_described(value) for value in model.outputs],
+        **facts,
+        "placement": _placement(model),
+        "unsupported": [],
+    }
+
+
+def _file_facts(path: str, error: UnsupportedError) -> dict[str, Any]:
+    from burnx.conformance.file_facts import read_facts
+    from burnx.conformance.verify import is_source
+
+    if is_source(path):
+        raise error
+    return {**read_facts(path), "unsupported": str(error).splitlines()}
+
+
+def _seen_sizes(declared: Sequence[Any], given: Mapping[str, Any]) -> dict[str, int]:
+    """The sizes of named dimensions that the inputs have."""
+    sizes: dict[str, int] = {}
+    for entry in declared:
+        shape = getattr(given.get(entry.name), "shape", None)
+        if shape is None or entry.dims is None or len(shape) != len(entry.dims):
+            continue
+        pairs = zip(entry.dims, shape, strict=True)
+        sizes |= {dim: size for dim, size in pairs if isinstance(dim, str)}
+    return sizes
+
+
+def _placement(model: Any) -> list[str]:
+    """Where the parts of a model run, a line each; empty where a model does not tell."""
+    tell = getattr(model, "placement", None)
+    if tell is None:
+        return []
+    told = tell() if callable(tell) else tell
+    if isinstance(told, Mapping):
+        return [f"{place}: {_placed(what)}" for place, what in told.items()]
+    return [str(row) for row in told]
+
+
+def _placed(what: Any) -> str:
+    return _some(list(map(str, what))) if isinstance(what, (list, tuple)) else str(what)
+
+
+def _described(value: Any) -> dict[str, Any]:
+    optional = {"optional": True} if getattr(value, "optional", False) else {}
+    dims = None if value.dims is None else list(value.dims)
+    return {"name": value.name, "dtype": value.dtype, "dims": dims, **optional}
+
+
+def _value_text(value: Mapping[str, Any]) -> str:
+    dims = value["dims"]
+    shape = "(?)" if dims is None else f"({', '.join('?' if d is None else str(d) for d in dims)})"
+    return (
+        f"{value['name']!r}: {value['dtype']} {shape}{' optional' if 'optional' in value else ''}"
+    )
+
+
+def _some(items: Sequence[str], most: int = 5) -> str:
+    more = f" and {len(items) - most} more" if len(items) > most else ""
+    return ", ".join(items[:most]) + more
+
+
+def _scaled(amount: float, unit: str) -> str:
+    """An amount with a decimal prefix: 1.50 GFLOP."""
+    for prefix in ("", "k", "M", "G", "T"):
+        if amount < 1000 or prefix == "T":
+            break
+        amount /= 1000
+    return f"{amount:.3g} {prefix}{unit}"

@@ -1,0 +1,109 @@
+"""What the verbs ask of the rooms below, each imported when it is asked."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from burnx.cli.console import Console
+from burnx.cli.options import ModelRequest
+from burnx.cli.spec import read_inputs
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredInput:
+    """An input of a function that says nothing but its name."""
+
+    name: str
+    dtype: str = "float32"
+    dims: tuple[int | str | None, ...] | None = None
+    optional: bool = False
+
+
+def load_options(request: ModelRequest) -> dict[str, Any]:
+    """The keyword arguments of ``burnx.load`` that a request asks for, and no others."""
+    options: dict[str, Any] = {}
+    if request.threads is not None:
+        options["threads"] = request.threads
+    if request.fallback is not None:
+        options["fallback"] = request.fallback
+    if not request.fuse:
+        options["fuse"] = False
+    if request.tune is not None:
+        options["tune"] = request.tune
+    if request.no_lift:
+        options["no_lift"] = request.no_lift
+    return options
+
+
+def load_model(request: ModelRequest, model: str | None = None, device: str | None = None) -> Any:
+    """The request's model, or another one, ready to run on the request's device, or another one."""
+    from burnx import api
+
+    source = model or request.model
+    return api.load(source, device=device or request.device, **load_options(request))
+
+
+def inputs_for(model: Any, request: ModelRequest, console: Console) -> dict[str, Any]:
+    """The inputs of a loaded model as the request says; stderr hears what was made up."""
+    inputs = read_inputs(request.specs, model.inputs, request.dims, request.seed)
+    for note in inputs.notes:
+        console.notice(note)
+    return inputs.values
+
+
+def import_model(source: str, target: str, options: Mapping[str, Any]) -> Any:
+    """Write ``source`` as Python; the report of the import."""
+    from burnx import api
+
+    return api.import_onnx(source, target, **options)
+
+
+def load_network(source: str, weights: str | None, notice: Callable[[str], None]) -> Any:
+    """The Module of ``file.py[:Class]``; ``notice`` hears when its weights are fresh ones."""
+    from burnx import api
+
+    return api.load_network(source, weights=weights, notice=notice)
+
+
+def declared_inputs(network: Any) -> Sequence[Any]:
+    """The inputs that a Module declares, else the parameters of its ``forward``."""
+    declared = getattr(network, "inputs", None)
+    if declared:
+        return tuple(declared)
+    parameters = inspect.signature(network.forward).parameters.values()
+    empty = inspect.Parameter.empty
+    return tuple(
+        DeclaredInput(item.name, optional=item.default is not empty)
+        for item in parameters
+        if item.kind not in (item.VAR_KEYWORD, item.VAR_POSITIONAL)
+    )
+
+
+def export_network(
+    network: Any,
+    inputs: Mapping[str, Any],
+    path: str,
+    dynamic: Mapping[str, Mapping[int, str]] | None = None,
+    opset: int | None = None,
+) -> None:
+    """Write a Module as ONNX."""
+    from burnx import api
+
+    options: dict[str, Any] = {} if not dynamic else {"dynamic": dynamic}
+    api.export_onnx(network, dict(inputs), path, opset=opset, **options)
+
+
+def write_tensors(path: str, tensors: Mapping[str, Any]) -> None:
+    """Write arrays as safetensors."""
+    from burnx.weights import save_weights
+
+    save_weights(path, tensors)
+
+
+def list_devices() -> Sequence[Any]:
+    from burnx import api
+
+    return tuple(api.devices())

@@ -1,0 +1,149 @@
+"""Other engines that run an ONNX file: onnxruntime, and the reference evaluator of onnx.
+
+Both take and give what burnx does: arrays by name, lists for sequences, None for empty optionals, and the arrays of
+``ml_dtypes`` that onnxruntime knows no NumPy dtype for.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.metadata
+import importlib.util
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from burnx.dtype import DType, as_array, code_of_dtype, dtype_of_code
+from burnx.errors import DeviceError, VerifyError
+
+Array = np.ndarray[Any, Any]
+Run = Callable[[Mapping[str, Any]], dict[str, Any]]
+_RAW: dict[int, DType] = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16)}
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """An engine with a model loaded; ``why`` says why it is not onnxruntime, empty if it is."""
+
+    name: str
+    run: Run
+    why: str = ""
+
+
+def has_onnxruntime() -> bool:
+    return importlib.util.find_spec("onnxruntime") is not None
+
+
+def open_onnxruntime(path: str, threads: int = 1) -> Run:
+    """``path`` loaded in onnxruntime on the CPU.
+
+    Raises: DeviceError if onnxruntime is not installed; its own errors if it refuses the model.
+    """
+    if not has_onnxruntime():
+        raise DeviceError('onnxruntime is not installed: pip install "burnx[verify]"')
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = threads
+    session = onnxruntime.InferenceSession(path, options, ["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+
+    def run(inputs: Mapping[str, Any]) -> dict[str, Any]:
+        given = {name: value for name, value in inputs.items() if value is not None}
+        if all(_is_plain(value) for value in given.values()) and _gives_plain(session):
+            return dict(zip(names, session.run(None, given), strict=True))
+        wrapped = {name: _as_ort_value(onnxruntime, value) for name, value in given.items()}
+        results = session.run_with_ort_values(None, wrapped)
+        return {name: _from_ort_value(v) for name, v in zip(names, results, strict=True)}
+
+    return run
+
+
+def open_reference(path: str) -> Run:
+    """``path`` loaded in the reference evaluator of onnx."""
+    from onnx.reference import ReferenceEvaluator
+
+    evaluator = ReferenceEvaluator(path)
+
+    def run(inputs: Mapping[str, Any]) -> dict[str, Any]:
+        given = {name: value for name, value in inputs.items() if value is not None}
+        return dict(zip(evaluator.output_names, evaluator.run(None, given), strict=True))
+
+    return run
+
+
+def judge_model(
+    path: str, inputs: Mapping[str, Any], threads: int = 1
+) -> tuple[Judge, dict[str, Any]]:
+    """An engine that can run this file, and its outputs: onnxruntime, else the reference evaluator.
+
+    Raises: VerifyError if neither can.
+    """
+    why = "onnxruntime is not installed"
+    if has_onnxruntime():
+        try:
+            run = open_onnxruntime(path, threads)
+            return Judge(f"onnxruntime {_version('onnxruntime')}", run), run(inputs)
+        except Exception as error:  # its error types are not public
+            why = f"onnxruntime refuses: {first_line(error)}"
+    try:
+        run = open_reference(path)
+        return Judge(f"onnx {_version('onnx')} reference evaluator", run, why), run(inputs)
+    except Exception as error:  # it raises whatever its operators do
+        raise VerifyError(
+            f"no other engine runs {path}: {why}; the reference evaluator: {first_line(error)}"
+        ) from error
+
+
+def is_numpy_dtype(dtype: DType) -> bool:
+    """Whether a dtype is NumPy's own, and not one of ml_dtypes."""
+    return dtype.type.__module__ == "numpy"
+
+
+def first_line(error: BaseException) -> str:
+    """What an error of another library says, in one line."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 300 else f"{text[:300]}…"
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "(unknown version)"
+
+
+def _is_plain(value: Any) -> bool:
+    return not isinstance(value, np.ndarray) or is_numpy_dtype(value.dtype)
+
+
+def _gives_plain(session: Any) -> bool:
+    return not any(
+        output.type.startswith(("tensor(bfloat16", "tensor(float8"))
+        for output in session.get_outputs()
+    )
+
+
+def _as_ort_value(onnxruntime: Any, value: Any) -> Any:
+    array = np.ascontiguousarray(as_array(value)).reshape(np.shape(value))
+    if _is_plain(array):
+        return onnxruntime.OrtValue.ortvalue_from_numpy(array)
+    raw = array.view(_RAW[array.dtype.itemsize])
+    code = code_of_dtype(array.dtype)
+    return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(raw, code)
+
+
+def _from_ort_value(value: Any) -> Any:
+    if not value.is_tensor() or value.data_type() == "tensor(string)":
+        return value.numpy()
+    dtype = dtype_of_code(value.element_type())
+    if is_numpy_dtype(dtype):
+        return value.numpy()
+    # onnxruntime has no NumPy dtype for these, so that the bytes are read where they lie
+    count = math.prod(value.shape())
+    data = ctypes.string_at(value.data_ptr(), count * dtype.itemsize)
+    return np.frombuffer(data, dtype).reshape(value.shape()).copy()

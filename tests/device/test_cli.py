@@ -1,0 +1,149 @@
+"""The burnx command: exit statuses, what goes where, and each verb on a small model."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import parser
+
+from burnx.cli import main
+from burnx.conformance.divergence import find_divergence, sorted_steps
+
+MODEL = """
+<ir_version: 8, opset_import: ["": 17]>
+g (float[batch, 3] x, float[batch, 4] bias) => (float[batch, 4] y)
+<float[3, 4] weight = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}>
+{
+    product = MatMul(x, weight)
+    sum = Add(product, bias)
+    y = Relu(sum)
+}
+"""
+
+
+@pytest.fixture
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    onnx.save(parser.parse_model(MODEL), "small.onnx")
+    return "small.onnx"
+
+
+def answer(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> dict:
+    """What a verb writes to stdout with ``--json -``, which must be one JSON document."""
+    assert main([*arguments, "--json", "-"]) == status
+    return json.loads(capsys.readouterr().out)
+
+
+def test_help_loads_no_room() -> None:
+    code = (
+        "import sys; from burnx.cli import main; main(['--help']);"
+        "print([m for m in ('numpy', 'onnx', 'rich', 'burnx.api') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+    assert "conformance" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        (["--version"], 0),
+        (["frobnicate"], 2),
+        (["run"], 2),
+        (["run", "small.onnx", "--input", "1y3"], 2),
+        (["run", "small.onnx", "--input", "z=1x3"], 2),
+        (["run", "small.onnx", "--dim", "batch"], 2),
+        (["run", "small.onnx", "-o", "out.csv"], 2),
+        (["run", "small.onnx", "--input", "x=2x5"], 1),
+        (["run", "small.onnx", "--input", "x=2x3:float64"], 1),
+        (["run", "noise.onnx"], 1),
+        (["export", "missing.py:Model", "--input", "1x3"], 2),
+    ],
+)
+def test_exit_status(
+    model: str, capsys: pytest.CaptureFixture[str], arguments: list[str], status: int
+) -> None:
+    Path("noise.onnx").write_bytes(b"no model")
+    assert main(arguments) == status
+    errors = capsys.readouterr().err
+    assert "Traceback" not in errors
+    assert "internal error" not in errors
+    assert (status == 0) or errors.strip()
+    assert sorted(entry.name for entry in Path().iterdir()) == ["noise.onnx", "small.onnx"]
+
+
+def test_run_writes_what_numpy_computes(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    x = np.array([[1, 2, 3], [-1, 0, 1]], np.float32)
+    np.savez("in.npz", x=x)
+    assert main(["run", model, "--input", "@in.npz", "-o", "out.npz"]) == 0
+    assert "made up input 'bias': float32 2x4" in capsys.readouterr().err
+    weight = np.arange(1, 13, dtype=np.float32).reshape(3, 4)
+    bias = np.random.default_rng(0).standard_normal((2, 4)).astype(np.float32)
+    with np.load("out.npz") as outputs:
+        assert np.allclose(outputs["y"], np.maximum(x @ weight + bias, 0), rtol=1e-5)
+
+
+def test_json_on_stdout_is_one_document(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert answer(capsys, "run", model, "--dim", "batch=2")["outputs"]["y"]["shape"] == [2, 4]
+    assert "error" in answer(capsys, "run", "noise.onnx", status=1)
+    facts = answer(capsys, "inspect", model, "--dim", "batch=5")
+    assert facts["operators"] == {"MatMul": 1, "Add": 1, "Relu": 1}
+    assert (facts["parameters"], facts["flops"]) == (12, 2 * 5 * 3 * 4)
+    assert any(row["device"] == "cpu" for row in answer(capsys, "devices")["devices"])
+
+
+def test_verify_agrees_with_another_engine(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    verdict = answer(capsys, "verify", model, "--device", "cpu", "--device", "reference")
+    assert verdict["agrees"] is True
+    assert list(verdict["devices"]) == ["cpu", "reference"]
+
+
+def test_import_export_and_back(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["import", model, "--check"]) == 0
+    assert main(["export", "small.py:Model", "-o", "again.onnx", "--check"]) == 0
+    assert answer(capsys_cleared(capsys), "verify", "small.py:Model")["agrees"] is True
+    onnx.checker.check_model("again.onnx", full_check=True)
+
+
+def capsys_cleared(capsys: pytest.CaptureFixture[str]) -> pytest.CaptureFixture[str]:
+    capsys.readouterr()
+    return capsys
+
+
+def test_bench_times_both_engines(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("onnxruntime")
+    arguments = ["bench", model, "--against", "onnxruntime", "--rounds", "1", "--plot", "p.svg"]
+    figures = answer(capsys, *arguments, "--threads", "1")
+    keys = {"median_ms", "min_ms", "load_ms", "first_ms", "first_cold_ms", "peak_bytes"}
+    assert keys <= set(figures["burnx"])
+    assert keys <= set(figures["onnxruntime"])
+    ratio = figures["onnxruntime"]["median_ms"] / figures["burnx"]["median_ms"]
+    assert figures["ratio"] == pytest.approx(ratio)
+    assert Path("p.svg").read_text().startswith("<svg")
+
+
+def test_demo_goes_there_and_back(capsys: pytest.CaptureFixture[str]) -> None:
+    result = answer(capsys, "demo")
+    assert result["right"] > 0.9 * result["samples"]
+    assert result["verified_with"]
+
+
+def test_the_first_diverging_node_is_the_one_whose_inputs_agree() -> None:
+    graph = parser.parse_model(MODEL).graph
+    nodes = [graph.node[2], graph.node[0], graph.node[1]]
+    del graph.node[:]
+    graph.node.extend(nodes)
+    steps = list(sorted_steps(graph))
+    assert [step.operator for step in steps] == ["MatMul", "Add", "Relu"]
+    right = {name: np.ones((1, 4), np.float32) for name in ("product", "sum", "y")}
+    wrong = {**right, "sum": right["sum"] * 2, "y": right["y"] * 2}
+    found = find_divergence(right, wrong, steps)
+    assert found is not None
+    assert (found.step.operator, found.output) == ("Add", "sum")
+    assert find_divergence(right, right, steps) is None

@@ -1,0 +1,162 @@
+"""SPECs of the command line and made-up inputs."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from burnx.cli.arrays import save_outputs
+from burnx.cli.spec import read_inputs, split_name
+from burnx.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Entry:
+    name: str
+    dtype: str = "float32"
+    dims: tuple[int | str | None, ...] | None = ()
+    optional: bool = False
+
+
+X = Entry("x", dims=("batch", 3))
+IDS = Entry("ids", "int64", ("batch", "seq"))
+MASK = Entry("mask", "int64", ("batch", "past + seq"))
+
+
+def test_the_longest_known_name_wins() -> None:
+    names = ["a", "a=b", "serving_default:0", '{"k": "v=w"}', "/x/y"]
+    assert split_name("a=b=1x3", names) == ("a=b", "1x3")
+    assert split_name("a=1x3:int64", names) == ("a", "1x3:int64")
+    assert split_name("serving_default:0=2:int8", names) == ("serving_default:0", "2:int8")
+    assert split_name('{"k": "v=w"}=scalar', names) == ('{"k": "v=w"}', "scalar")
+    assert split_name("/x/y=@a=b.npy", names) == ("/x/y", "@a=b.npy")
+    assert split_name("@a=b.npy", names) == (None, "@a=b.npy")
+
+
+@pytest.mark.parametrize(
+    ("spec", "shape", "dtype"),
+    [
+        ("x=2x3", (2, 3), "float32"),
+        ("2x3:float16", (2, 3), "float16"),
+        ("0x4:bfloat16", (0, 4), "bfloat16"),
+        ("scalar:uint8", (), "uint8"),
+        ("7:bool", (7,), "bool"),
+        ("2:string", (2,), "object"),
+        ("2:int4", (2,), "int4"),
+        ("2:f8", (2,), "float64"),
+    ],
+)
+def test_a_shape_is_made_up(spec: str, shape: tuple[int, ...], dtype: str) -> None:
+    inputs = read_inputs([spec], [X])
+    assert inputs.values["x"].shape == shape
+    assert inputs.values["x"].dtype.name == dtype
+    assert len(inputs.notes) == 1
+
+
+def test_what_is_made_up_follows_the_dtype() -> None:
+    declared = [
+        Entry("f", dims=(64,)),
+        Entry("i", "int32", (64,)),
+        Entry("b", "bool", (2,)),
+        Entry("s", "string", (2,)),
+        Entry("never", optional=True),
+    ]
+    inputs = read_inputs([], declared)
+    assert np.array_equal(
+        inputs.values["f"], np.random.default_rng(0).standard_normal(64).astype(np.float32)
+    )
+    assert set(inputs.values["i"].tolist()) == {0, 1}
+    assert inputs.values["b"].tolist() == [True, True]
+    assert inputs.values["s"].tolist() == ["a", "a"]
+    assert "never" not in inputs.values
+    assert inputs.notes[0] == "made up input 'f': float32 64, standard normal, seed 0"
+
+
+def test_named_dims_are_one_unless_given_or_seen() -> None:
+    past = Entry("past", dims=("batch", "past"))
+    assert read_inputs([], [X]).values["x"].shape == (1, 3)
+    assert read_inputs([], [X], {"batch": 5}).values["x"].shape == (5, 3)
+    assert read_inputs(["ids=4x7"], [IDS, X]).values["x"].shape == (4, 3)
+    made = read_inputs([], [IDS, past, MASK], {"past": 6, "seq": 2}).values
+    assert made["mask"].shape == (1, 8)
+    assert read_inputs([], [Entry("u", dims=None), Entry("v", dims=(None,))]).values["u"].size == 1
+
+
+def test_specs_without_a_name_go_in_order() -> None:
+    inputs = read_inputs(["2x9", "x=2x3"], [X, IDS])
+    assert inputs.values["ids"].shape == (2, 9)
+    assert list(inputs.values) == ["x", "ids"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ("y=1x3", "names no input"),
+        ("1y3", "found '1y3'"),
+        ("1x3:", "found '1x3:'"),
+        ("x=", "found ''"),
+        ("-1x3", "found '-1x3'"),
+        ("1x3:float33", "'float33' is not a dtype"),
+        ("1x3:object", "'object' is not a dtype"),
+        ("@missing.npy", "there is no file missing.npy"),
+        ("x=@missing.npz", "there is no file missing.npz"),
+        (f"@{__file__}", "cannot be"),
+    ],
+)
+def test_a_wrong_spec_is_a_usage_error(spec: str, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read_inputs([spec], [X])
+    assert says in str(caught.value) or "no array file" in str(caught.value)
+
+
+def test_too_many_or_doubled_specs_are_usage_errors() -> None:
+    with pytest.raises(UsageError, match="one SPEC more"):
+        read_inputs(["1x3", "1x3"], [X])
+    with pytest.raises(UsageError, match="given twice"):
+        read_inputs(["x=1x3", "x=1x3"], [X])
+    with pytest.raises(UsageError, match="no input has a dimension 'depth'"):
+        read_inputs([], [X], {"depth": 2})
+
+
+def test_a_pickle_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "evil.npy"
+    np.save(path, np.array([{"a": 1}], object), allow_pickle=True)
+    with pytest.raises(UsageError, match="read safely"):
+        read_inputs([f"@{path}"], [X])
+
+
+def test_archives_hold_all_inputs(tmp_path: Path) -> None:
+    path = tmp_path / "in.npz"
+    np.savez(path, **{"x": np.ones((2, 3), np.float32), "words/0": np.array(["ä"])})
+    declared = [X, Entry("words", "sequence(string(?))"), IDS]
+    inputs = read_inputs([f"@{path}"], declared)
+    assert inputs.values["words"][0].tolist() == ["ä"]
+    assert inputs.values["ids"].shape == (2, 1)
+    with pytest.raises(UsageError, match="holds 'words/0'"):
+        read_inputs([f"@{path}"], [X])
+    with pytest.raises(UsageError, match="cannot be made up"):
+        read_inputs([], declared)
+
+
+def test_outputs_come_back_as_inputs(tmp_path: Path) -> None:
+    notices: list[str] = []
+    outputs = {
+        "file": np.ones((2, 3), np.float32),
+        "b/c": np.ones(2, ml_dtypes.bfloat16),
+        "text": np.array(["a", "bc"], object),
+        "items": [np.zeros(1, np.int64), np.ones(2, np.int64)],
+        "nothing": None,
+    }
+    path = tmp_path / "out.npz"
+    save_outputs(str(path), outputs, notices.append)
+    with np.load(path) as stored:
+        assert set(stored.files) == {"file", "b/c", "text", "items/0", "items/1"}
+        assert stored["b/c"].dtype == np.float32
+    assert [path.name] == [entry.name for entry in tmp_path.iterdir()]
+    assert len(notices) == 1
+    names = [Entry("file"), Entry("b/c"), Entry("text", "string"), Entry("items", "sequence")]
+    again = read_inputs([f"@{path}"], names)
+    assert again.values["text"].tolist() == ["a", "bc"]
+    assert [item.tolist() for item in again.values["items"]] == [[0], [1, 1]]
