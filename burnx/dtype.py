@@ -56,9 +56,7 @@ int8, int16, int32, int64 = (DTYPES[name] for name in ("int8", "int16", "int32",
 uint8, uint16, uint32, uint64 = (DTYPES[name] for name in ("uint8", "uint16", "uint32", "uint64"))
 bool_, string = DTYPES["bool"], DTYPES["string"]
 
-FLOATS = frozenset(
-    DTYPES[name] for name in _TABLE if name.startswith(("float", "bfloat"))
-)
+FLOATS = frozenset(DTYPES[name] for name in _TABLE if name.startswith(("float", "bfloat")))
 INTEGERS = frozenset(DTYPES[name] for name in _TABLE if name.startswith(("int", "uint")))
 SIGNED = frozenset(DTYPES[name] for name in _TABLE if name.startswith("int"))
 UNSIGNED = INTEGERS - SIGNED

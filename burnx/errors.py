@@ -1,17 +1,17 @@
 """The errors that burnx raises on purpose.
 
-    BurnxError
-    ├── UsageError         the call itself is wrong (a SPEC, an option, a missing class); exit status 2
-    ├── ModelError         a file is not a model, is damaged, or says something impossible
-    ├── UnsupportedError   a model is legal but needs something burnx does not have
-    ├── InputError         run-time inputs do not fit the model: name, dtype or shape
-    ├── ShapeError         shapes do not fit each other
-    ├── DTypeError         a dtype is not allowed here
-    ├── TraceError         Python code decides on a tensor's value while it is being captured
-    ├── ExportError        a graph cannot be written at the wanted opset
-    ├── WeightsError       weights are missing, damaged, unsafe or of another shape
-    ├── DeviceError        a device or its driver is not there
-    └── VerifyError        two engines disagree
+BurnxError
+├── UsageError         the call itself is wrong (a SPEC, an option, a missing class); exit status 2
+├── ModelError         a file is not a model, is damaged, or says something impossible
+├── UnsupportedError   a model is legal but needs something burnx does not have
+├── InputError         run-time inputs do not fit the model: name, dtype or shape
+├── ShapeError         shapes do not fit each other
+├── DTypeError         a dtype is not allowed here
+├── TraceError         Python code decides on a tensor's value while it is being captured
+├── ExportError        a graph cannot be written at the wanted opset
+├── WeightsError       weights are missing, damaged, unsafe or of another shape
+├── DeviceError        a device or its driver is not there
+└── VerifyError        two engines disagree
 """
 
 from __future__ import annotations
