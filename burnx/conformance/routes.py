@@ -18,12 +18,11 @@ from typing import Any, Protocol
 import onnx
 
 from burnx.conformance.backend_tests import BackendTest, DataSet, Value, input_names
-from burnx.conformance.comparison import Closeness, find_mismatch
+from burnx.conformance.comparison import find_mismatch
+from burnx.conformance.engines import Run, first_line, open_onnxruntime, open_reference
 from burnx.conformance.generated import import_generated
 from burnx.conformance.limitations import declared_limitation
 from burnx.errors import BurnxError, UnsupportedError
-
-STATUSES = ("pass", "wrong", "unsupported", "error", "skip")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +77,7 @@ class Bench:
         return dict(zip(self.names[0], data.inputs, strict=True))
 
     def mismatch(self, data: DataSet, found: Sequence[Value]) -> str | None:
-        closeness = Closeness(self.test.rtol, self.test.atol)
-        return find_mismatch(data.outputs, found, closeness)
+        return find_mismatch(self.test, data.outputs, found)
 
 
 def try_route(bench: Bench, route: str) -> Cell:
@@ -91,7 +89,7 @@ def try_route(bench: Bench, route: str) -> Cell:
         cell = Cell("unsupported", str(error))
     except BurnxError as error:
         cell = Cell("error", f"{type(error).__name__}: {error}")
-    except Exception as error:  # noqa: BLE001  what an engine raises is the result of the test
+    except Exception as error:  # what an engine raises is the result of the test
         cell = Cell("error", f"unexpected {type(error).__name__}: {error}")
     cell = _apply_limitation(cell, declared_limitation(bench.test))
     return replace(cell, seconds=round(time.perf_counter() - started, 4))
@@ -148,35 +146,20 @@ def _run_exported(bench: Bench, data: DataSet) -> Cell:
 def _judge_exported(bench: Bench, data: DataSet, path: Path) -> Cell:
     """The first judge that finds the expected values settles it; who was asked is in the message."""
     verdicts = []
-    for judge, run in JUDGES.items():
+    for judge, open_model in JUDGES.items():
         try:
-            problem = bench.mismatch(data, run(path, bench.feeds(data)))
-        except Exception as error:  # noqa: BLE001  a judge that fails leaves it to the next one
-            verdicts.append(("error", f"{judge} failed: {type(error).__name__}: {error}"))
+            outputs = open_model(str(path))(bench.feeds(data))
+            problem = bench.mismatch(data, list(outputs.values()))
+        except Exception as error:  # a judge that fails leaves it to the next one
+            verdicts.append(
+                ("error", f"{judge} failed: {type(error).__name__}: {first_line(error)}")
+            )
             continue
         if problem is None:
             return Cell("pass", judge=judge)
         verdicts.append(("wrong", f"{judge}: {problem}"))
     status = "wrong" if any(status == "wrong" for status, _ in verdicts) else "error"
     return Cell(status, "; ".join(message for _, message in verdicts))
-
-
-def _run_onnxruntime(path: Path, feeds: Mapping[str, Value]) -> Sequence[Value]:
-    import onnxruntime  # type: ignore[import-untyped]
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 4
-    session = onnxruntime.InferenceSession(
-        str(path), sess_options=options, providers=["CPUExecutionProvider"]
-    )
-    return list(session.run(None, dict(feeds)))
-
-
-def _run_evaluator(path: Path, feeds: Mapping[str, Value]) -> Sequence[Value]:
-    from onnx.reference import ReferenceEvaluator
-
-    return list(ReferenceEvaluator(str(path)).run(None, dict(feeds)))
 
 
 def _compared(bench: Bench, data: DataSet, found: Sequence[Value]) -> Cell:
@@ -197,7 +180,7 @@ ROUTES: dict[str, Callable[[Bench, DataSet], Cell]] = {
     "source": _run_source,
     "roundtrip": _run_exported,
 }
-JUDGES: dict[str, Callable[[Path, Mapping[str, Value]], Sequence[Value]]] = {
-    "onnxruntime": _run_onnxruntime,
-    "reference": _run_evaluator,
+JUDGES: dict[str, Callable[[str], Run]] = {
+    "onnxruntime": open_onnxruntime,
+    "reference": open_reference,
 }

@@ -19,7 +19,8 @@ from burnx.conformance.backend_tests import BackendTest, collect_tests
 from burnx.conformance.generated import forgotten_modules
 from burnx.conformance.limitations import declared_limitations
 from burnx.conformance.random_streams import random_stream_reason
-from burnx.conformance.routes import ROUTES, STATUSES, Bench, Cell, Engine, try_route
+from burnx.conformance.routes import ROUTES, Bench, Cell, Engine, try_route
+from burnx.conformance.statuses import STATUSES
 from burnx.conformance.workers import Step, Task, run_tasks
 from burnx.errors import UsageError
 
@@ -54,7 +55,9 @@ def run_conformance(
     left = [number for number, test in enumerate(tests) if not cells[test.name]]
     tasks = [Task(number, wanted) for number in left]
     with tempfile.TemporaryDirectory(prefix="burnx-conformance-") as folder:
-        labour = partial(_try_test, tests, _public_api() if engine is None else engine, device, folder)
+        labour = partial(
+            _try_test, tests, _public_api() if engine is None else engine, device, folder
+        )
         for step in run_tasks(tasks, labour, jobs or _JOBS, TIMEOUT_S):
             cells[tests[step.number].name][step.step] = _cell_of(step)
             if progress is not None:

@@ -150,7 +150,10 @@ def _start_worker(labour: Labour[Result], others: Sequence[Connection]) -> Worke
     process = _FORK.Process(target=_work, args=(theirs, labour, (ours, *others)))
     sys.stdout.flush()
     sys.stderr.flush()
-    process.start()
+    with warnings.catch_warnings():
+        # NumPy's threads are idle here and made to survive a fork; Python 3.12 warns of any.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        process.start()
     theirs.close()
     return Worker(process, ours)
 
