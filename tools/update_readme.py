@@ -1,0 +1,72 @@
+"""Write the conformance table of the README from measured results.
+
+    python tools/update_readme.py results.json   keep the numbers of a run and write the table
+    python tools/update_readme.py                write the table from the kept numbers
+    python tools/update_readme.py --check        exit 1 if the README says something else
+
+``results.json`` is what ``burnx conformance --json`` wrote; its summary is kept in the repository,
+so that the README can be checked without running the suite.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from burnx.conformance.report import readme_table
+
+ROOT = Path(__file__).resolve().parent.parent
+KEPT = ROOT / "docs" / "conformance.json"
+BEGIN, END = "<!-- conformance:begin -->", "<!-- conformance:end -->"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command; returns its exit status."""
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
+    parser.add_argument("results", nargs="?", type=Path, help="JSON of burnx conformance")
+    parser.add_argument("--check", action="store_true", help="change nothing, compare")
+    parser.add_argument("--readme", type=Path, default=ROOT / "README.md")
+    parser.add_argument("--kept", type=Path, default=KEPT)
+    options = parser.parse_args(arguments)
+    try:
+        return update(options.readme, options.kept, options.results, options.check)
+    except (OSError, ValueError, KeyError) as error:
+        print(f"update_readme: {type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+
+
+def update(readme: Path, kept: Path, results: Path | None, check: bool) -> int:
+    """Write or check the region of ``readme``; 1 if a check finds a difference."""
+    summary = read_summary(results or kept)
+    old = readme.read_text(encoding="utf-8")
+    new = replace_region(old, readme_table(summary))
+    if check:
+        if new != old:
+            print(f"{readme} does not show the numbers of {results or kept}", file=sys.stderr)
+        return int(new != old)
+    if results is not None:
+        kept.write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
+    readme.write_text(new, encoding="utf-8")
+    return 0
+
+
+def read_summary(path: Path) -> dict[str, Any]:
+    """The part of the results that the table needs."""
+    results = json.loads(path.read_text(encoding="utf-8"))
+    return {key: results[key] for key in ("versions", "summary")}
+
+
+def replace_region(text: str, table: str) -> str:
+    """The text with the table between the two markers; each marker stands there once."""
+    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
+        raise ValueError(f"the README has one {BEGIN} and after it one {END}")
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{table.strip()}\n{END}{after}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
