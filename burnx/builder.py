@@ -354,6 +354,13 @@ class Builder:
             scope = scope.parent
         raise ModelError(f'value "{value.name}" is used before anything gives it')
 
+    def _assume(self, value: Value) -> Tensor:
+        """A value from outside of what is inferred, by its type and what is known of it."""
+        tensor = self.input(value.type)
+        tensor.ref.known = value.known
+        self.env[value] = tensor
+        return tensor
+
     def _defer(
         self, nodes: list[Node], results: Sequence[Value], need: Undetermined
     ) -> list[Tensor]:

@@ -176,6 +176,10 @@ class GraphRecorder:
             scope = scope.parent
         raise ShapeError(f"no tensor here has the size {name!r}")
 
+    def fresh(self) -> Expr:
+        """A symbol for a size that has no name."""
+        return symbol(f"_{next(self.counter)}")
+
     # ---------------------------------------------------------------- subgraphs
     def child(self, name: str = "") -> GraphRecorder:
         """A recorder for a subgraph."""

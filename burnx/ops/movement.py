@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Sequence
 
 import numpy as np
@@ -174,7 +175,7 @@ def unsqueeze_1(data: T, *, axes: Sequence[int] = REQUIRED) -> T:  # type: ignor
 @operator("Shape", since=(1, 13, 15, 19, 21, 23, 24, 25))
 def shape(data: T, *, start: int = 0, end: int | None = None) -> Int64:
     """The sizes of the axes from ``start`` to ``end``, clamped.  Source: ONNX Shape-25"""
-    first, last, _ = slice(start, end).indices(data.ndim)
+    first, last, _ = builtins.slice(start, end).indices(data.ndim)
     return waist.sizes(*data.shape[first:last])
 
 

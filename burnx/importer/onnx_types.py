@@ -1,0 +1,97 @@
+"""ONNX's type declarations as types."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any
+
+from burnx.dtype import dtype_of_code
+from burnx.errors import ModelError
+from burnx.shape import Dim, Shape, symbol
+from burnx.types import MapType, OptionalType, SequenceType, TensorType, Type
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def declared_type(proto: Any, name: str) -> Type:
+    """The type that a value is declared with.
+
+    Raises: ModelError if it is none that burnx knows.
+    """
+    kind = proto.WhichOneof("value")
+    if kind == "tensor_type":
+        return TensorType(
+            dtype_of_code(proto.tensor_type.elem_type), _shape(proto.tensor_type, name)
+        )
+    if kind == "sparse_tensor_type":
+        return TensorType(
+            dtype_of_code(proto.sparse_tensor_type.elem_type),
+            _shape(proto.sparse_tensor_type, name),
+        )
+    if kind == "sequence_type":
+        return SequenceType(declared_type(proto.sequence_type.elem_type, name))
+    if kind == "optional_type":
+        return OptionalType(declared_type(proto.optional_type.elem_type, name))
+    if kind == "map_type":
+        return MapType(
+            dtype_of_code(proto.map_type.key_type), declared_type(proto.map_type.value_type, name)
+        )
+    raise ModelError(f'value "{name}" is declared without a type')
+
+
+def _shape(proto: Any, name: str) -> Shape | None:
+    if not proto.HasField("shape"):
+        return None
+    return tuple(_dim(dim, name, axis) for axis, dim in enumerate(proto.shape.dim))
+
+
+def _dim(proto: Any, name: str, axis: int) -> Dim:
+    if proto.HasField("dim_value") and proto.dim_value >= 0:
+        return int(proto.dim_value)
+    return parse_dim(proto.dim_param) if proto.dim_param else symbol(f"{name}_dim_{axis}")
+
+
+def parse_dim(text: str) -> Dim:
+    """A dim name, or arithmetic on dim names such as ``past + seq``; any other text is one name."""
+    if _PLAIN.fullmatch(text):
+        return symbol(text)
+    if len(text) > 200:
+        return symbol(text)
+    try:
+        return _arithmetic(ast.parse(text, mode="eval").body)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return symbol(text)
+
+
+def _arithmetic(node: ast.expr) -> Dim:
+    if isinstance(node, ast.Name):
+        return symbol(node.id)
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        return node.value
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_arithmetic(node.operand)
+    if isinstance(node, ast.BinOp):
+        left, right = _arithmetic(node.left), _arithmetic(node.right)
+        match node.op:
+            case ast.Add():
+                return left + right
+            case ast.Sub():
+                return left - right
+            case ast.Mult():
+                return left * right
+            case ast.FloorDiv() if right != 0:
+                return left // right
+    raise ValueError("not arithmetic on names")
+
+
+def refine(found: Type, declared: Type, name: str) -> Type:
+    """What is inferred, with what is declared where that says more.
+
+    Raises: ModelError if they contradict each other.
+    """
+    if not isinstance(found, TensorType) or not isinstance(declared, TensorType):
+        return found
+    if found.dtype != declared.dtype:
+        raise ModelError(f'value "{name}" is declared as {declared}, but it is {found}')
+    return declared if found.shape is None and declared.shape is not None else found
