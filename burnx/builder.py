@@ -365,26 +365,25 @@ class Builder:
         self, nodes: list[Node], results: Sequence[Value], need: Undetermined
     ) -> list[Tensor]:
         values = captured_by(nodes, list(results), set())
-        tensors = [self.lookup(value) for value in values]
-        first = [value for value in nodes[0].inputs if value is not None]
-        wanted = [value for value in values if self.lookup(value).ref is need.reference]
-        what = need.what
+        fixed = {value: what for value in values if (what := self._settled(value))}
+        wanted = {value: need.what for value in values if self.lookup(value).ref is need.reference}
         if not wanted:
-            wanted, what = [value for value in values if value in first], "value"
-            if not wanted:
-                wanted = values
-        if all(self._is_settled(value, what) for value in wanted):
+            own = [value for value in nodes[0].inputs if value in values] or values
+            wanted = dict.fromkeys((value for value in own if value is not None), "value")
+        if all(fixed.get(value) in ("value", what) for value, what in wanted.items()):
             raise UnsupportedError(f"{need} but everything is given, {nodes[0].place}")
-        rest = Continuation(self.operators, nodes, list(results), values, set(wanted), what)
+        rest = Continuation(self.operators, nodes, list(results), values, {**fixed, **wanted})
         types = tuple(_opened(value.type) for value in results)
+        tensors = [self.lookup(value) for value in values]
         return self.emit("defer", tensors, continuation=rest, types=types)
 
-    def _is_settled(self, value: Value, what: str) -> bool:
+    def _settled(self, value: Value) -> str:
+        """What of a value is known already: its "value", its "shape", or neither."""
         ref = self.lookup(value).ref
-        if what == "value":
-            return ref.array is not None
-        shape = ref.type.shape if isinstance(ref.type, TensorType) else ()
-        return shape is not None and all(isinstance(dim, int) for dim in shape)
+        if ref.array is not None:
+            return "value"
+        shape = ref.type.shape if isinstance(ref.type, TensorType) else None
+        return "shape" if shape is not None and all(isinstance(dim, int) for dim in shape) else ""
 
 
 _TAKES_ANYTHING = frozenset({"cond", "loop", "defer", "host"})
@@ -392,14 +391,16 @@ _TAKES_ANYTHING = frozenset({"cond", "loop", "defer", "host"})
 
 @dataclass(slots=True, eq=False)
 class Continuation:
-    """The rest of a graph, lowered once per value of what it waits for."""
+    """The rest of a graph, lowered once per value of what it waits for.
+
+    ``wanted`` says of which values it needs the "value" or the "shape".
+    """
 
     operators: Operators
     nodes: list[Node]
     results: list[Value]
     values: list[Value]
-    wanted: set[Value]
-    what: str
+    wanted: dict[Value, str]
     programs: dict[Any, tuple[Program, list[int]]] = field(default_factory=dict)
 
     def __call__(self, arrays: Sequence[Any]) -> tuple[Program, list[int]]:
@@ -414,9 +415,10 @@ class Continuation:
     def _key(self, value: Value, array: Any) -> Any:
         if not isinstance(array, np.ndarray):
             return type(array)
-        if value not in self.wanted:
+        what = self.wanted.get(value)
+        if what is None:
             return array.dtype, array.ndim
-        if self.what == "shape":
+        if what == "shape":
             return array.dtype, array.shape
         content = array.tobytes() if array.dtype != object else tuple(array.flat)
         return array.dtype, array.shape, content
@@ -425,7 +427,7 @@ class Continuation:
         builder = Builder(self.operators, fold=2**20)
         inputs: list[int] = []
         for place, (value, array) in enumerate(zip(self.values, arrays, strict=True)):
-            if value in self.wanted and self.what == "value" and isinstance(array, np.ndarray):
+            if self.wanted.get(value) == "value" and isinstance(array, np.ndarray):
                 builder.env[value] = builder.constant(np.array(array))
                 continue
             inputs.append(place)

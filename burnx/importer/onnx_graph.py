@@ -361,7 +361,7 @@ def _declared_only(
 def _loop_parameters(
     types: Sequence[Type | None], inputs: Sequence[Any], attributes: Mapping[str, Any]
 ) -> Kinds:
-    state = [item.ref.type for item in inputs[2:]]
+    state = [item.ref.type for item in inputs[2:] if item is not None]
     if len(types) != len(state) + 2:
         raise ModelError(f"the body of this Loop takes {len(types)} inputs, not {len(state) + 2}")
     return [TensorType(np.dtype(np.int64), ()), TensorType(np.dtype(np.bool_), ()), *state]

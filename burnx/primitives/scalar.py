@@ -240,6 +240,8 @@ def _infer_cast(x: TensorType, *, dtype: DType, saturate: bool = True) -> Tensor
 def evaluate_cast(x: Array, *, dtype: DType, saturate: bool = True) -> Array:
     """Convert to ``dtype``: floats truncate towards zero and saturate, NaN gives 0, integers wrap.
 
+    A float becomes a 2- or 4-bit integer by way of int32, so there it wraps.
+
     ``saturate`` concerns conversions to float8: whether too large a number becomes the greatest finite one.
     """
     if x.dtype == object and dtype != string:
@@ -263,7 +265,9 @@ def _cast_symbolic(x: Array, dtype: DType) -> Array:
 
 
 def _saturate_to_integer(x: Array, dtype: DType) -> Array:
-    info = np.iinfo(dtype) if dtype.kind != "V" else _ml_iinfo(dtype)
+    if dtype.kind == "V":  # ONNX converts to 2 and 4 bits by way of a wider integer
+        return _wrap_low_bits(_saturate_to_integer(x, np.dtype(np.int32)), dtype)
+    info = np.iinfo(dtype)
     wide = x.astype(np.float64)
     low, high = float(info.min), float(info.max)
     inside = np.where(np.isnan(wide), 0.0, np.clip(np.trunc(wide), low, high))
