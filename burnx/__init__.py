@@ -10,11 +10,20 @@ __version__ = "0.1.0"
 _WHERE = {
     "BurnxError": "burnx.errors",
     "Device": "burnx.runtime.device",
+    "Input": "burnx.nn",
+    "Output": "burnx.nn",
     "Tensor": "burnx.tensor",
+    "compile": "burnx.api",
+    "cond": "burnx.capture.flow",
     "devices": "burnx.runtime.device",
+    "export_onnx": "burnx.api",
+    "import_onnx": "burnx.api",
     "load": "burnx.api",
+    "loop": "burnx.capture.flow",
     "nn": "burnx.nn",
     "ops": "burnx.ops",
+    "scan": "burnx.capture.flow",
+    "trace": "burnx.api",
 }
 __all__ = [*_WHERE]  # noqa: PLE0604
 
@@ -35,7 +44,9 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from burnx import nn, ops
-    from burnx.api import load
+    from burnx.api import compile, export_onnx, import_onnx, load, trace
+    from burnx.capture.flow import cond, loop, scan
     from burnx.errors import BurnxError
+    from burnx.nn import Input, Output
     from burnx.runtime.device import Device, devices
     from burnx.tensor import Tensor

@@ -2,174 +2,243 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import inspect
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from burnx.dtype import as_array, dtype_name
+from burnx.capture.inputs import check_shape, parse_dim
+from burnx.capture.trace import Argument, named_outputs, trace_call
+from burnx.dtype import as_array
 from burnx.errors import InputError, UsageError
-from burnx.graph import Graph, Value
-from burnx.lowering import lower
-from burnx.runtime.device import Device, Executable, device, devices, prepare
-from burnx.shape import evaluate, shape_text, symbol_name, symbols
-from burnx.types import MapType, OptionalType, SequenceType, TensorType, Type
+from burnx.graph import Graph
+from burnx.loaded import Compiled, LoadedModel
+from burnx.nn.declared import declared_type, parameter_name
+from burnx.nn.module import Module
+from burnx.runtime.device import Device, devices
+from burnx.runtime.device import device as find_device
+from burnx.shape import Dim, symbol
+from burnx.sources import load_network
+from burnx.tensor import Tensor
+from burnx.types import TensorType, Type
 
-__all__ = ["Device", "InputSpec", "LoadedModel", "devices", "load"]
+__all__ = [
+    "Device",
+    "LoadedModel",
+    "compile",
+    "devices",
+    "export_onnx",
+    "import_onnx",
+    "load",
+    "load_network",
+    "trace",
+]
 
-
-@dataclass(frozen=True, slots=True)
-class InputSpec:
-    """An input or output of a model; ``dims`` holds ints and names, None where the rank is not known."""
-
-    name: str
-    dtype: str
-    dims: tuple[int | str, ...] | None
-    optional: bool = False
-
-
-def _spec(value: Value, name: str, optional: bool = False) -> InputSpec:
-    kind = value.type
-    while isinstance(kind, (SequenceType, OptionalType)):
-        kind = kind.element
-    if isinstance(kind, MapType) or not isinstance(kind, TensorType):
-        return InputSpec(name, "string", None, optional)
-    dims = (
-        None
-        if kind.shape is None
-        else tuple(d if isinstance(d, int) else str(d) for d in kind.shape)
-    )
-    return InputSpec(name, dtype_name(kind.dtype), dims, optional)
-
-
-class LoadedModel:
-    """A model ready to run.
-
-    ``run`` takes and gives dicts by name; calling takes inputs by position.
-    """
-
-    def __init__(self, graph: Graph, where: Device) -> None:
-        self.graph, self.device = graph, where
-        self.inputs = tuple(
-            _spec(value, value.name, value in graph.defaults) for value in graph.inputs
-        )
-        self.outputs = tuple(
-            _spec(value, name)
-            for value, name in zip(graph.outputs, graph.output_names, strict=True)
-        )
-        self._executables: dict[Any, Executable] = {}
-
-    def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """Outputs by name: arrays, lists for sequences, lists of dicts for maps, None for absent optionals."""
-        values = self._values(inputs)
-        results = self.executable(values)(values)
-        return dict(zip(self.graph.output_names, results, strict=True))
-
-    def __call__(self, *inputs: Any) -> Any:
-        names = [spec.name for spec in self.inputs]
-        if len(inputs) > len(names):
-            raise InputError(f"the model takes {len(names)} inputs, not {len(inputs)}")
-        results = tuple(self.run(dict(zip(names, inputs, strict=False))).values())
-        return results[0] if len(results) == 1 else results
-
-    def executable(self, values: Sequence[Any]) -> Executable:
-        """The program for values of these dtypes and ranks."""
-        key = tuple((v.dtype, v.ndim) if isinstance(v, np.ndarray) else type(v) for v in values)
-        if key not in self._executables:
-            types = [
-                _run_type(value.type, array)
-                for value, array in zip(self.graph.inputs, values, strict=True)
-            ]
-            self._executables[key] = prepare(lower(self.graph, types), self.device)
-        return self._executables[key]
-
-    def _values(self, inputs: Mapping[str, Any]) -> list[Any]:
-        known = {value.name for value in self.graph.inputs}
-        for name in inputs:
-            if name not in known:
-                raise InputError(
-                    f'the model has no input "{name}"; it has {", ".join(sorted(known)) or "none"}'
-                )
-        sizes: dict[str, int] = {}
-        values = []
-        for value in self.graph.inputs:
-            given = inputs.get(value.name)
-            if given is None and value in self.graph.defaults:
-                given = self.graph.defaults[value]
-            values.append(check_input(value, given, sizes))
-        return values
-
-
-def _run_type(kind: Type, value: Any) -> Type:
-    if isinstance(kind, TensorType) and kind.shape is None and isinstance(value, np.ndarray):
-        from burnx.shape import symbol
-
-        return TensorType(
-            kind.dtype, tuple(symbol(f"_in{id(value)}_{axis}") for axis in range(value.ndim))
-        )
-    return kind
-
-
-def check_input(value: Value, given: Any, sizes: dict[str, int]) -> Any:
-    """What is given for an input, as an array of its dtype and shape; ``sizes`` collects the dims seen so far.
-
-    Raises: InputError naming the input.
-    """
-    kind = value.type
-    if isinstance(kind, OptionalType):
-        return None if given is None else check_input(Value(kind.element, value.name), given, sizes)
-    if given is None:
-        raise InputError(f'input "{value.name}" ({kind}) is missing')
-    if isinstance(kind, SequenceType):
-        if not isinstance(given, (list, tuple)):
-            raise InputError(f'input "{value.name}" is a sequence, not {type(given).__name__}')
-        return [check_input(Value(kind.element, value.name), item, {}) for item in given]
-    if not isinstance(kind, TensorType):
-        return given
-    array = as_array(given.numpy() if hasattr(given, "numpy") else given)
-    if array.dtype != kind.dtype:
-        raise InputError(
-            f'input "{value.name}" is {dtype_name(kind.dtype)}, not {array.dtype}; burnx never casts silently'
-        )
-    _check_shape(value.name, kind, array.shape, sizes)
-    return array
-
-
-def _check_shape(
-    name: str, kind: TensorType, shape: tuple[int, ...], sizes: dict[str, int]
-) -> None:
-    if kind.shape is None:
-        return
-    wanted = shape_text(kind.shape)
-    if len(shape) != len(kind.shape):
-        raise InputError(f'input "{name}" has shape {wanted}, not {shape}')
-    for dim, size in zip(kind.shape, shape, strict=True):
-        own = symbol_name(dim)
-        if own is not None and own not in sizes:
-            sizes[own] = size
-        elif symbols(dim) <= sizes.keys() and evaluate(dim, sizes) != size:
-            known = ", ".join(f"{key} = {sizes[key]}" for key in sorted(symbols(dim)))
-            where = f" with {known}" if known else ""
-            raise InputError(f'input "{name}" has shape {wanted}, not {shape}{where}')
+Dynamic = Mapping[str, Mapping[int, str]]
 
 
 def load(
-    source: Any, device: str | Device | None = None, *, base_dir: str | Path | None = None
+    source: Any,
+    device: str | Device | None = None,
+    *,
+    base_dir: str | Path | None = None,
+    threads: int | None = None,
+    fallback: str | None = None,
+    fuse: bool = True,
+    tune: bool | None = None,
+    no_lift: Collection[str] = (),
 ) -> LoadedModel:
     """Make a model ready to run: a path to an ONNX file, its bytes or proto, or ``"model.py:Class"``.
 
-    Raises: ModelError, UnsupportedError, DeviceError, UsageError.
+    ``base_dir`` is where external data lies for a model in memory.  ``threads``, ``fallback``, ``fuse`` and ``tune``
+    steer compiled devices.  Raises: ModelError, UnsupportedError, DeviceError, UsageError.
     """
-    where = _device(device)
-    if isinstance(source, (str, Path)) and ".py" in str(source):
-        raise UsageError("generated source is not loaded here yet")
+    where = find_device(device)
+    if fallback is not None:
+        find_device(fallback)
+    if isinstance(source, (str, Path)) and is_source(source):
+        return LoadedModel(trace_module(load_network(source)), where)
     from burnx.importer.onnx_file import read_model
     from burnx.importer.onnx_graph import import_graph
 
     return LoadedModel(import_graph(read_model(source, base_dir)), where)
 
 
-def _device(name: str | Device | None) -> Device:
-    return device(name)
+def is_source(source: str | Path) -> bool:
+    """Whether a path names generated source: ``file.py`` or ``file.py:Class``."""
+    return str(source).rpartition(":")[0].endswith(".py") or str(source).endswith(".py")
+
+
+def import_onnx(
+    source: Any,
+    target: str | Path,
+    *,
+    weights: str | Path | None = None,
+    name: str = "Model",
+    flat: bool = False,
+    no_lift: Collection[str] = (),
+    force: bool = False,
+) -> Any:
+    """Write a model as Python source, and its weights beside it; a report of what was written.
+
+    Raises: ModelError, UnsupportedError; UsageError if the target was edited, or is not burnx's, without ``force``.
+    """
+    from burnx.codegen import write_source
+    from burnx.importer.onnx_file import read_model
+    from burnx.importer.onnx_graph import import_graph
+    from burnx.passes import run_passes
+
+    file = read_model(source)
+    graph = import_graph(file)
+    changes = run_passes(graph, no_lift)
+    origin = file.path.name if file.path is not None else "a model in memory"
+    return write_source(
+        graph,
+        Path(target),
+        origin,
+        weights=weights,
+        class_name=name,
+        flat=flat,
+        force=force,
+        changes=changes,
+    )
+
+
+def trace(model: Callable[..., Any], *inputs: Any, dynamic: Dynamic | None = None) -> Graph:
+    """The graph of a module or function called with these inputs.
+
+    ``dynamic`` names axes that stay open: {input: {axis: dim}}.
+    """
+    names = [each.parameter for each in _signature(model)]
+    return _trace(model, dict(zip(names, inputs, strict=False)), dynamic or {}, False)
+
+
+def trace_module(module: Module) -> Graph:
+    """The graph of a module for what it declares of its inputs."""
+    if not type(module).inputs:
+        raise UsageError(
+            f"{type(module).__name__} declares no inputs: give it a class attribute inputs = (Input(...),)"
+        )
+    return _trace(module, {}, {}, True)
+
+
+def export_onnx(
+    model: Callable[..., Any],
+    inputs: Mapping[str, Any],
+    path: str | Path,
+    dynamic: Dynamic | None = None,
+    opset: int | None = None,
+) -> None:
+    """Capture a module or function and write it as ONNX, checked by onnx's full checker.
+
+    ``inputs`` are examples, ``dynamic`` names open axes, both by the original name or the parameter's.  Without
+    ``opset`` the lowest from 20 on that can say everything is taken.  Raises: TraceError, ExportError.
+    """
+    from burnx.exporter import write_model
+
+    graph = _trace(model, inputs, dynamic or {}, True)
+    graph.output_names = [name for name, _ in named_outputs(graph)]
+    write_model(graph, Path(path), opset)
+
+
+def compile(model: Callable[..., Any], device: str | Device | None = None) -> Compiled:  # noqa: A001
+    """A module or function that is captured once for each kind of input and then only run.
+
+    A Python decision on a tensor's value inside it is an error that names its line.
+    """
+
+    def capture(inputs: Sequence[Any]) -> Graph:
+        names = [each.parameter for each in _signature(model)]
+        return _trace(model, dict(zip(names, inputs, strict=False)), {}, False)
+
+    return Compiled(capture, find_device(device))
+
+
+# ------------------------------------------------------------------------------- arguments of what is traced
+def _signature(model: Callable[..., Any]) -> list[Argument]:
+    """The inputs a module declares; of a function, its parameters, their types unknown."""
+    if isinstance(model, Module) and type(model).inputs:
+        parameters = dict(model.named_parameters())
+        return [
+            Argument(
+                entry.name,
+                parameter_name(entry),
+                declared_type(entry),
+                parameters[entry.default].data if entry.default else None,
+            )
+            for entry in type(model).inputs
+        ]
+    function = model.forward if isinstance(model, Module) else model
+    unknown: Any = None
+    kinds = (
+        inspect.Parameter.POSITIONAL_ONLY,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        inspect.Parameter.KEYWORD_ONLY,
+    )
+    return [
+        Argument(each.name, each.name, unknown)
+        for each in inspect.signature(function).parameters.values()
+        if each.kind in kinds
+    ]
+
+
+def _trace(
+    model: Callable[..., Any], inputs: Mapping[str, Any], dynamic: Dynamic, keeps_dims: bool
+) -> Graph:
+    declared = _signature(model)
+    names = {each.name for each in declared} | {each.parameter for each in declared}
+    for name in (*inputs, *dynamic):
+        if name not in names:
+            raise InputError(
+                f'there is no input "{name}"; there are {", ".join(sorted(names)) or "none"}'
+            )
+    sizes: dict[str, int] = {}
+    arguments = []
+    for each in declared:
+        given = inputs.get(each.name, inputs.get(each.parameter))
+        axes = dynamic.get(each.name, dynamic.get(each.parameter, {}))
+        if given is None and each.type is None:
+            continue
+        kind = _argument_type(each, given, axes, keeps_dims, sizes)
+        arguments.append(Argument(each.name, each.parameter, kind, each.default))
+    outputs = [entry.name for entry in getattr(type(model), "outputs", ())]
+    function = model.forward if isinstance(model, Module) else model
+    return trace_call(function, arguments, outputs, _parameter_names(model))
+
+
+def _parameter_names(model: Callable[..., Any]) -> dict[Any, str]:
+    if not isinstance(model, Module):
+        return {}
+    return {parameter: parameter.original or path for path, parameter in model.named_parameters()}
+
+
+def _argument_type(
+    argument: Argument, given: Any, axes: Mapping[int, str], keeps_dims: bool, sizes: dict[str, int]
+) -> Type:
+    """The type an input is traced with: as declared, or as the example with its dynamic axes open."""
+    kind: Type = argument.type
+    if given is None or (kind is not None and not isinstance(kind, TensorType)):
+        return kind
+    array = as_array(given.numpy() if isinstance(given, Tensor) else given)
+    shape: list[Dim] = list(array.shape)
+    if kind is not None:
+        if array.dtype != kind.dtype:
+            raise InputError(
+                f'input "{argument.name}" is {kind.dtype}, not {array.dtype}: burnx never casts silently'
+            )
+        check_shape(argument.name, kind, array.shape, sizes)
+        if keeps_dims:
+            shape = (
+                list(kind.shape)
+                if kind.shape is not None
+                else _anonymous(argument.name, array.ndim)
+            )
+    for axis, name in axes.items():
+        if not -len(shape) <= axis < len(shape):
+            raise InputError(f'input "{argument.name}" has no axis {axis}')
+        shape[axis] = parse_dim(name)
+    return TensorType(array.dtype, tuple(shape))
+
+
+def _anonymous(name: str, rank: int) -> list[Dim]:
+    return [symbol(f"_{name}_{axis}") for axis in range(rank)]

@@ -40,6 +40,8 @@ class GraphRecorder:
     name: str = ""
     doc: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
+    parameter_names: dict[Any, str] = field(default_factory=dict)
+    parameters: dict[int, Value] = field(default_factory=dict)
 
     @property
     def depth(self) -> int:
@@ -98,6 +100,16 @@ class GraphRecorder:
 
     def constant(self, array: Array) -> Tensor:
         return Tensor(self, constant_value(array))
+
+    def parameter(self, parameter: Any) -> Value:
+        """The constant that a module's parameter is, the same one every time."""
+        if self.parent is not None:
+            return self.parent.parameter(parameter)
+        value = self.parameters.get(id(parameter))
+        if value is None:
+            value = constant_value(parameter.data, self.parameter_names.get(parameter, ""))
+            self.parameters[id(parameter)] = value
+        return value
 
     def input(self, name: str, kind: Type) -> Tensor:
         """A new input of the graph."""

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from typing import Any
 
+from burnx.capture.inputs import parse_dim
 from burnx.dtype import dtype_of_code
 from burnx.errors import ModelError
 from burnx.shape import Dim, Shape, symbol
 from burnx.types import MapType, OptionalType, SequenceType, TensorType, Type
-
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def declared_type(proto: Any, name: str) -> Type:
@@ -49,40 +46,7 @@ def _shape(proto: Any, name: str) -> Shape | None:
 def _dim(proto: Any, name: str, axis: int) -> Dim:
     if proto.HasField("dim_value") and proto.dim_value >= 0:
         return int(proto.dim_value)
-    return parse_dim(proto.dim_param) if proto.dim_param else symbol(f"{name}_dim_{axis}")
-
-
-def parse_dim(text: str) -> Dim:
-    """A dim name, or arithmetic on dim names such as ``past + seq``; any other text is one name."""
-    if _PLAIN.fullmatch(text):
-        return symbol(text)
-    if len(text) > 200:
-        return symbol(text)
-    try:
-        return _arithmetic(ast.parse(text, mode="eval").body)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return symbol(text)
-
-
-def _arithmetic(node: ast.expr) -> Dim:
-    if isinstance(node, ast.Name):
-        return symbol(node.id)
-    if isinstance(node, ast.Constant) and type(node.value) is int:
-        return node.value
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return -_arithmetic(node.operand)
-    if isinstance(node, ast.BinOp):
-        left, right = _arithmetic(node.left), _arithmetic(node.right)
-        match node.op:
-            case ast.Add():
-                return left + right
-            case ast.Sub():
-                return left - right
-            case ast.Mult():
-                return left * right
-            case ast.FloorDiv() if right != 0:
-                return left // right
-    raise ValueError("not arithmetic on names")
+    return parse_dim(proto.dim_param) if proto.dim_param else symbol(f"_{name}_{axis}")
 
 
 def refine(found: Type, declared: Type, name: str) -> Type:

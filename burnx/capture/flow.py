@@ -1,0 +1,153 @@
+"""Control flow that is captured: branches and loops whose bodies are Python functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from burnx.builder import join_types
+from burnx.capture.lazy import default_recorder
+from burnx.capture.recorder import GraphRecorder
+from burnx.graph import Graph
+from burnx.ops import find
+from burnx.tensor import AMBIENT, Tensor, recorder_of
+from burnx.types import TensorType, Type
+
+_SCALARS: tuple[Type, Type] = (
+    TensorType(np.dtype(np.int64), ()),
+    TensorType(np.dtype(np.bool_), ()),
+)
+
+
+def _recorder(*values: Any) -> GraphRecorder:
+    found = recorder_of(values)
+    return found if isinstance(found, GraphRecorder) else default_recorder()
+
+
+def _as_tensors(recorder: GraphRecorder, values: Sequence[Any]) -> list[Any]:
+    return [
+        value
+        if value is None or isinstance(value, Tensor)
+        else recorder.constant(np.asarray(value))
+        for value in values
+    ]
+
+
+def _results(values: Any) -> list[Any]:
+    return list(values) if isinstance(values, (list, tuple)) else [values]
+
+
+def _body(recorder: GraphRecorder, function: Callable[..., Any], kinds: Sequence[Type]) -> Graph:
+    """The graph of a function called with new inputs of these types."""
+    inner = recorder.child(function.__name__.strip("_"))
+    token = AMBIENT.set(inner)
+    try:
+        inputs = [inner.input("", kind) for kind in kinds]
+        results = _as_tensors(inner, _results(function(*inputs)))
+    finally:
+        AMBIENT.reset(token)
+    inner.graph.outputs = [item.ref for item in results]
+    inner.graph.output_names = [""] * len(results)
+    return inner.graph
+
+
+def _looped(
+    recorder: GraphRecorder,
+    function: Callable[..., Any],
+    fixed: Sequence[Type],
+    state: Sequence[Type],
+    after: Sequence[Type],
+    skip: int,
+) -> Graph:
+    """The graph of a body, the types of its state widened until they hold from turn to turn."""
+    kinds = list(state)
+    for _ in range(4):
+        opened = [_open(kind, recorder) for kind in kinds]
+        graph = _body(recorder, function, [*fixed, *opened, *after])
+        results = [value.type for value in graph.outputs[skip : skip + len(kinds)]]
+        wider = [join_types(a, b) for a, b in zip(kinds, results, strict=True)]
+        if wider == kinds:
+            break
+        kinds = wider
+    return graph
+
+
+def _open(kind: Type, recorder: GraphRecorder) -> Type:
+    if not isinstance(kind, TensorType) or kind.shape is None:
+        return kind
+    return TensorType(
+        kind.dtype, tuple(recorder.fresh() if dim is None else dim for dim in kind.shape)
+    )
+
+
+def _given(tensors: Sequence[Tensor]) -> Any:
+    return tensors[0] if len(tensors) == 1 else tuple(tensors)
+
+
+def cond(condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
+    """What ``then()`` gives where the condition holds, else what ``otherwise()`` gives.
+
+    Both are captured; they may use any tensor around them.
+    """
+    recorder = _recorder(condition)
+    (flag,) = _as_tensors(recorder, [condition])
+    branches = {
+        "then_branch": _body(recorder, then, ()),
+        "else_branch": _body(recorder, otherwise, ()),
+    }
+    count = len(branches["then_branch"].outputs)
+    return _given(recorder.record(find("", "If"), [flag.ref], dict(branches), count))
+
+
+def loop(body: Callable[..., Any], *state: Any, trips: Any = None, condition: Any = None) -> Any:
+    """Run ``body(iteration, condition, *state) -> (condition, *state, *items)`` again and again.
+
+    At most ``trips`` times and while the condition holds.  Gives the last state, then each item stacked along a new
+    first axis.
+    """
+    recorder = _recorder(*state, trips, condition)
+    limit, flag, *carried = _as_tensors(recorder, [trips, condition, *state])
+    kinds = [item.ref.type for item in carried]
+    graph = _looped(recorder, body, _SCALARS, kinds, (), 1)
+    values = [None if item is None else item.ref for item in (limit, flag, *carried)]
+    return _given(
+        recorder.record(find("", "Loop"), values, {"body": graph}, len(graph.outputs) - 1)
+    )
+
+
+def scan(
+    body: Callable[..., Any],
+    state: Sequence[Any],
+    inputs: Sequence[Any],
+    *,
+    axes: Sequence[int] | None = None,
+    backwards: Sequence[int] | None = None,
+    output_axes: Sequence[int] | None = None,
+    output_backwards: Sequence[int] | None = None,
+) -> Any:
+    """Run ``body(*state, *slices) -> (*state, *items)`` over slices of ``inputs`` along ``axes`` (default 0).
+
+    Gives the last state, then each item stacked along its output axis.
+    """
+    recorder = _recorder(*state, *inputs)
+    carried, scanned = _as_tensors(recorder, state), _as_tensors(recorder, inputs)
+    places = list(axes) if axes is not None else [0] * len(scanned)
+    slices = [_slice_type(item, axis) for item, axis in zip(scanned, places, strict=True)]
+    graph = _looped(recorder, body, (), [item.ref.type for item in carried], slices, 0)
+    attributes: dict[str, Any] = {"body": graph, "num_scan_inputs": len(scanned)}
+    given = {
+        "scan_input_axes": axes,
+        "scan_input_directions": backwards,
+        "scan_output_axes": output_axes,
+        "scan_output_directions": output_backwards,
+    }
+    attributes |= {name: list(value) for name, value in given.items() if value is not None}
+    values = [item.ref for item in (*carried, *scanned)]
+    return _given(recorder.record(find("", "Scan"), values, attributes, len(graph.outputs)))
+
+
+def _slice_type(item: Tensor, axis: int) -> Type:
+    place = axis % item.ndim
+    return TensorType(item.dtype, (*item.shape[:place], *item.shape[place + 1 :]))

@@ -1,0 +1,91 @@
+"""Inputs as they are declared and as they are given: dims as text, types, and the check of values."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any
+
+import numpy as np
+
+from burnx.dtype import as_array, dtype_name
+from burnx.errors import InputError
+from burnx.shape import Dim, evaluate, shape_text, symbol, symbol_name, symbols
+from burnx.types import OptionalType, SequenceType, TensorType, Type
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_LONGEST_DIM = 200
+
+
+def parse_dim(text: str) -> Dim:
+    """A dim name, or arithmetic on dim names such as ``past + seq``; any other text is one name."""
+    if _PLAIN.fullmatch(text) or len(text) > _LONGEST_DIM:
+        return symbol(text)
+    try:
+        return _arithmetic(ast.parse(text, mode="eval").body)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return symbol(text)
+
+
+def _arithmetic(node: ast.expr) -> Dim:
+    if isinstance(node, ast.Name):
+        return symbol(node.id)
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        return node.value
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_arithmetic(node.operand)
+    if isinstance(node, ast.BinOp):
+        left, right = _arithmetic(node.left), _arithmetic(node.right)
+        match node.op:
+            case ast.Add():
+                return left + right
+            case ast.Sub():
+                return left - right
+            case ast.Mult():
+                return left * right
+            case ast.FloorDiv() if right != 0:
+                return left // right
+    raise ValueError("not arithmetic on names")
+
+
+def check_value(name: str, kind: Type, given: Any, sizes: dict[str, int]) -> Any:
+    """What is given for an input, as an array of its dtype and shape; ``sizes`` collects the dims seen so far.
+
+    Raises: InputError naming the input.
+    """
+    if isinstance(kind, OptionalType):
+        return None if given is None else check_value(name, kind.element, given, sizes)
+    if given is None:
+        raise InputError(f'input "{name}" ({kind}) is missing')
+    if isinstance(kind, SequenceType):
+        if not isinstance(given, (list, tuple)):
+            raise InputError(f'input "{name}" is a sequence, not {type(given).__name__}')
+        return [check_value(name, kind.element, item, {}) for item in given]
+    if not isinstance(kind, TensorType):
+        return given
+    array = as_array(given.numpy() if hasattr(given, "numpy") else given)
+    if array.dtype != kind.dtype and not (array.size == 0 and array.dtype == np.float64):
+        found = dtype_name(array.dtype) if array.dtype.kind != "O" else "an array of objects"
+        raise InputError(
+            f'input "{name}" is {dtype_name(kind.dtype)}, not {found}: burnx never casts silently'
+        )
+    check_shape(name, kind, array.shape, sizes)
+    return array
+
+
+def check_shape(name: str, kind: TensorType, shape: tuple[int, ...], sizes: dict[str, int]) -> None:
+    """Raises: InputError unless a shape is what was declared, given the dims seen so far."""
+    if kind.shape is None:
+        return
+    wanted = shape_text(kind.shape)
+    if len(shape) != len(kind.shape):
+        raise InputError(f'input "{name}" has shape {wanted}, not {shape}')
+    for dim, size in zip(kind.shape, shape, strict=True):
+        own = symbol_name(dim)
+        if own is not None and own not in sizes:
+            sizes[own] = size
+        elif symbols(dim) <= sizes.keys() and evaluate(dim, sizes) != size:
+            known = ", ".join(f"{key} = {sizes[key]}" for key in sorted(symbols(dim)))
+            raise InputError(
+                f'input "{name}" has shape {wanted}, not {shape}{" with " + known if known else ""}'
+            )

@@ -1,0 +1,89 @@
+"""Trace: a function of tensors, called once, as a Graph."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from burnx.capture.recorder import GraphRecorder
+from burnx.errors import TraceError
+from burnx.graph import Graph, Value
+from burnx.tensor import AMBIENT, Array, Tensor
+from burnx.types import Type
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One input of what is traced: its name in the graph, the parameter it is given by, its type and default."""
+
+    name: str
+    parameter: str
+    type: Type
+    default: Array | None = None
+
+
+def trace_call(
+    function: Callable[..., Any],
+    arguments: Sequence[Argument],
+    output_names: Sequence[str] = (),
+    parameters: Mapping[Any, str] | None = None,
+) -> Graph:
+    """The graph of ``function(**arguments)``.
+
+    ``parameters`` names the parameters of modules.  Raises: TraceError at the line of the function that cannot be
+    captured.
+    """
+    recorder = GraphRecorder(Graph(getattr(function, "__name__", "") or type(function).__name__))
+    recorder.parameter_names = dict(parameters or {})
+    token = AMBIENT.set(recorder)
+    try:
+        given = {each.parameter: _input(recorder, each) for each in arguments}
+        results = _call(function, given)
+    finally:
+        AMBIENT.reset(token)
+    graph = recorder.graph
+    for place, item in enumerate(results):
+        tensor = item if isinstance(item, Tensor) else recorder.constant(_array(item))
+        graph.outputs.append(tensor.ref)  # type: ignore[arg-type]
+        graph.output_names.append(output_names[place] if place < len(output_names) else "")
+    return graph
+
+
+def _input(recorder: GraphRecorder, argument: Argument) -> Tensor:
+    tensor = recorder.input(argument.name, argument.type)
+    if argument.default is not None:
+        recorder.graph.defaults[tensor.ref] = argument.default  # type: ignore[index]
+    return tensor
+
+
+def _call(function: Callable[..., Any], given: Mapping[str, Tensor]) -> list[Any]:
+    positional, named = [], {}
+    kinds = inspect.signature(function).parameters
+    for name, tensor in given.items():
+        kind = kinds[name].kind if name in kinds else inspect.Parameter.POSITIONAL_OR_KEYWORD
+        if kind is inspect.Parameter.KEYWORD_ONLY:
+            named[name] = tensor
+        else:
+            positional.append(tensor)
+    result = function(*positional, **named)
+    return list(result) if isinstance(result, (list, tuple)) else [result]
+
+
+def _array(value: Any) -> Array:
+    import numpy as np
+
+    array = np.asarray(value)
+    if array.dtype == object and not all(isinstance(item, str) for item in array.flat):
+        raise TraceError(f"a model gives tensors, not {type(value).__name__}")
+    return array
+
+
+def named_outputs(graph: Graph) -> list[tuple[str, Value]]:
+    """The outputs with their names; those without one are called output_0, output_1 …"""
+    single = len(graph.outputs) == 1
+    return [
+        (name or ("output" if single else f"output_{place}"), value)
+        for place, (name, value) in enumerate(zip(graph.output_names, graph.outputs, strict=True))
+    ]

@@ -1,0 +1,172 @@
+"""Models that are ready to run: a graph, and the programs it has become for the inputs it met."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from burnx.capture.inputs import check_value
+from burnx.capture.lazy import default_recorder
+from burnx.capture.recorder import constant_value
+from burnx.dtype import as_array, dtype_name
+from burnx.errors import InputError
+from burnx.graph import Graph, Value
+from burnx.lowering import lower
+from burnx.runtime.device import Device, Executable, placement, prepare
+from burnx.shape import symbol
+from burnx.tensor import Tensor
+from burnx.types import MapType, OptionalType, SequenceType, TensorType, Type
+
+
+@dataclass(frozen=True, slots=True)
+class ModelValue:
+    """An input or output of a model; ``dims`` holds ints and names, None where the rank is not known."""
+
+    name: str
+    dtype: str
+    dims: tuple[int | str | None, ...] | None
+    optional: bool = False
+    kind: str = "tensor"
+
+
+def describe(kind: Type, name: str, optional: bool = False) -> ModelValue:
+    """An input or output as a caller needs to know it."""
+    words: list[str] = []
+    while isinstance(kind, (SequenceType, OptionalType)):
+        words.append("sequence" if isinstance(kind, SequenceType) else "optional")
+        kind = kind.element
+    if isinstance(kind, MapType):
+        return ModelValue(name, dtype_name(kind.key), None, optional, "map")
+    dims = None
+    if kind.shape is not None:
+        dims = tuple(dim if isinstance(dim, int) else _dim_text(str(dim)) for dim in kind.shape)
+    joined = "(".join(words) + ")" * (len(words) - 1) if words else "tensor"
+    return ModelValue(name, dtype_name(kind.dtype), dims, optional or "optional" in words, joined)
+
+
+def _dim_text(text: str) -> str | None:
+    return None if text.startswith("_") else text
+
+
+class LoadedModel:
+    """A model ready to run.
+
+    ``run`` takes and gives dicts by name; calling takes inputs by position.  Calls from several threads are
+    independent.
+    """
+
+    def __init__(self, graph: Graph, where: Device) -> None:
+        self.graph, self.device = graph, where
+        self.inputs = tuple(
+            describe(value.type, value.name, value in graph.defaults) for value in graph.inputs
+        )
+        self.outputs = tuple(
+            describe(value.type, name)
+            for value, name in zip(graph.outputs, graph.output_names, strict=True)
+        )
+        self._executables: dict[Any, Executable] = {}
+        self._lock = Lock()
+
+    def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """Outputs by name: arrays, lists for sequences, lists of dicts for maps, None for absent optionals.
+
+        Raises: InputError if a name, dtype or shape is not what the model declares.
+        """
+        values = self._values(inputs)
+        results = self._executable(values)(values)
+        return dict(zip(self.graph.output_names, results, strict=True))
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Outputs for inputs in the order of the file: one array, or a tuple of several."""
+        names = [entry.name for entry in self.inputs]
+        if len(inputs) > len(names):
+            raise InputError(f"the model takes {len(names)} inputs, not {len(inputs)}")
+        values = self._values(dict(zip(names, inputs, strict=False)))
+        results = self._executable(values)(values)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def profile(self, inputs: Mapping[str, Any]) -> list[tuple[str, int]]:
+        """Where a run spends its time: (node or primitive, elapsed_ns), slowest first."""
+        values = self._values(inputs)
+        executable = self._executable(values)
+        executable.runner.times_ns = {}
+        try:
+            executable(values)
+            times = executable.runner.times_ns
+        finally:
+            executable.runner.times_ns = None
+        rows = [(f"{each.primitive} {each.place}", spent) for each, spent in times.items()]
+        return sorted(rows, key=lambda row: -row[1])
+
+    def placement(self) -> dict[str, int]:
+        """How often each thing that runs in Python between native segments occurs, for the declared inputs."""
+        return placement(lower(self.graph, [value.type for value in self.graph.inputs]))
+
+    def _executable(self, values: Sequence[Any]) -> Executable:
+        key = signature(values)
+        executable = self._executables.get(key)
+        if executable is None:
+            with self._lock:
+                executable = self._executables.get(key)
+                if executable is None:
+                    pairs = zip(self.graph.inputs, values, strict=True)
+                    types = [_run_type(value, given) for value, given in pairs]
+                    executable = self._executables[key] = prepare(
+                        lower(self.graph, types), self.device
+                    )
+        return executable
+
+    def _values(self, inputs: Mapping[str, Any]) -> list[Any]:
+        known = [value.name for value in self.graph.inputs]
+        for name in inputs:
+            if name not in known:
+                raise InputError(
+                    f'the model has no input "{name}"; it has {", ".join(known) or "none"}'
+                )
+        sizes: dict[str, int] = {}
+        values = []
+        for value in self.graph.inputs:
+            given = inputs.get(value.name)
+            if given is None:
+                given = self.graph.defaults.get(value)
+            values.append(check_value(value.name, value.type, given, sizes))
+        return values
+
+
+def signature(values: Sequence[Any]) -> tuple[Any, ...]:
+    """What a program depends on: dtypes and ranks, not sizes."""
+    return tuple((v.dtype, v.ndim) if isinstance(v, np.ndarray) else type(v) for v in values)
+
+
+def _run_type(value: Value, given: Any) -> Type:
+    kind = value.type
+    if isinstance(kind, TensorType) and kind.shape is None and isinstance(given, np.ndarray):
+        dims = tuple(symbol(f"_{value.name}_{axis}") for axis in range(given.ndim))
+        return TensorType(kind.dtype, dims)
+    return kind
+
+
+class Compiled:
+    """A module or function that is captured once for each kind of input."""
+
+    def __init__(self, capture: Callable[[Sequence[Any]], Graph], where: Device) -> None:
+        self._capture, self.device = capture, where
+        self._executables: dict[Any, Executable] = {}
+        self._lock = Lock()
+
+    def __call__(self, *inputs: Any) -> Any:
+        """What the model gives: a tensor, or a tuple of several."""
+        arrays = [as_array(each.numpy() if isinstance(each, Tensor) else each) for each in inputs]
+        key = tuple((array.dtype, array.shape) for array in arrays)
+        executable = self._executables.get(key)
+        if executable is None:
+            with self._lock:
+                graph = self._capture(arrays)
+                program = lower(graph, [value.type for value in graph.inputs])
+                executable = self._executables[key] = prepare(program, self.device)
+        results = [Tensor(default_recorder(), constant_value(each)) for each in executable(arrays)]
+        return results[0] if len(results) == 1 else tuple(results)

@@ -1,0 +1,45 @@
+"""nn: modules and layers, what generated source is written in.
+
+Enters: sizes and weights.  Leaves: operator calls.  May import: capture, ops and below.
+Start reading at ``module.py``; the layers are in ``linear.py``, ``convolution.py``, ``normalization.py``,
+``recurrent.py``.
+"""
+
+from burnx.nn.convolution import (
+    Conv1d,
+    Conv2d,
+    Conv3d,
+    ConvTranspose1d,
+    ConvTranspose2d,
+    ConvTranspose3d,
+)
+from burnx.nn.linear import Embedding, Linear, PReLU
+from burnx.nn.module import Container, Input, Module, ModuleList, Output, Parameter
+from burnx.nn.normalization import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, RMSNorm
+from burnx.nn.recurrent import GRU, LSTM, RNN
+
+__all__ = [
+    "GRU",
+    "LSTM",
+    "RNN",
+    "BatchNorm",
+    "Container",
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
+    "Embedding",
+    "GroupNorm",
+    "Input",
+    "InstanceNorm",
+    "LayerNorm",
+    "Linear",
+    "Module",
+    "ModuleList",
+    "Output",
+    "PReLU",
+    "Parameter",
+    "RMSNorm",
+]

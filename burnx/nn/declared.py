@@ -1,0 +1,76 @@
+"""What the ``inputs`` of a module say, as types, and the check of what it is called with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from burnx.capture.inputs import check_shape, parse_dim
+from burnx.dtype import dtype_name, parse_dtype
+from burnx.errors import InputError
+from burnx.nn.module import Input, Module, Output
+from burnx.shape import Dim, symbol
+from burnx.tensor import Tensor
+from burnx.types import OptionalType, SequenceType, TensorType, Type
+
+_WRAP = {"sequence": SequenceType, "optional": OptionalType}
+
+
+def declared_type(entry: Input | Output) -> Type:
+    """The type of a declared input or output."""
+    dims = (
+        None if entry.dims is None else tuple(_dim(entry, *pair) for pair in enumerate(entry.dims))
+    )
+    kind: Type = TensorType(parse_dtype(entry.dtype), dims)
+    for word in reversed(entry.kind.replace(")", "").split("(")):
+        kind = _WRAP[word](kind) if word in _WRAP else kind
+    return kind
+
+
+def _dim(entry: Input | Output, axis: int, dim: int | str | None) -> Dim:
+    if dim is None:
+        return symbol(f"_{entry.name}_{axis}")
+    return dim if isinstance(dim, int) else parse_dim(dim)
+
+
+def parameter_name(entry: Input) -> str:
+    """The parameter of ``forward`` that an input is."""
+    return entry.parameter or entry.name
+
+
+def check_call(module: Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Raises: InputError unless the arguments of a call are what the module declares."""
+    entries = type(module).inputs
+    if len(args) > len(entries):
+        raise InputError(f"{type(module).__name__} takes {len(entries)} inputs, not {len(args)}")
+    names = {parameter_name(entry): entry for entry in entries}
+    given = dict(zip(names, args, strict=False))
+    for name, value in kwargs.items():
+        if name not in names or name in given:
+            raise InputError(f'{type(module).__name__} has no input "{name}", or it is given twice')
+        given[name] = value
+    sizes: dict[str, int] = {}
+    for name, entry in names.items():
+        _check(entry, given.get(name), sizes)
+
+
+def _check(entry: Input, value: Any, sizes: dict[str, int]) -> None:
+    kind = declared_type(entry)
+    if value is None:
+        if not entry.optional and not isinstance(kind, OptionalType):
+            raise InputError(f'input "{entry.name}" ({kind}) is missing')
+        return
+    if isinstance(kind, OptionalType):
+        kind = kind.element
+    if (
+        isinstance(kind, TensorType)
+        and isinstance(value, Tensor)
+        and isinstance(value.type, TensorType)
+    ):
+        if value.dtype != kind.dtype:
+            wanted, found = dtype_name(kind.dtype), dtype_name(value.dtype)
+            raise InputError(
+                f'input "{entry.name}" is {wanted}, not {found}: burnx never casts silently'
+            )
+        shape = value.shape
+        check_shape(entry.name, kind, tuple(int(dim) for dim in shape), sizes)

@@ -1,0 +1,220 @@
+"""Module: a piece of a model, with parameters and other modules as attributes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Self, TypeVar
+
+from burnx.capture.lazy import tensor
+from burnx.errors import BurnxError, WeightsError
+from burnx.nn.parameter import Parameter
+from burnx.tensor import AMBIENT, Tensor
+from burnx.weights import Weights, open_weights, save_weights
+
+__all__ = ["Container", "Input", "Module", "ModuleList", "Output", "Parameter"]
+
+Remap = Mapping[str, str] | Callable[[str], str]
+ORIGINAL_NAMES = "burnx.names"
+_M = TypeVar("_M", bound="Module")
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """An input of a model: the name it has in its file, its dtype, and its dims as numbers or names.
+
+    ``parameter`` is the parameter of ``forward`` that it is, where the name is no Python name; ``kind`` says
+    ``sequence``, ``optional`` or ``map`` where it is no plain tensor; a dim of None has no name.  ``default`` is the
+    path of the parameter that an input which is left out stands for.
+    """
+
+    name: str
+    dtype: str
+    dims: tuple[int | str | None, ...] | None
+    parameter: str = ""
+    optional: bool = False
+    kind: str = "tensor"
+    default: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """An output of a model: the name it has in its file, its dtype and its dims."""
+
+    name: str
+    dtype: str
+    dims: tuple[int | str | None, ...] | None
+    kind: str = "tensor"
+
+
+class Module:
+    """A piece of a model.
+
+    Parameters and modules are plain attributes; ``forward`` computes.  A module is called with tensors or NumPy
+    arrays and gives tensors.
+    """
+
+    inputs: ClassVar[tuple[Input, ...]] = ()
+    outputs: ClassVar[tuple[Output, ...]] = ()
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError(f"{type(self).__name__} has no forward")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if AMBIENT.get() is None:
+            args = tuple(_given(value) for value in args)
+            kwargs = {name: _given(value) for name, value in kwargs.items()}
+            if type(self).inputs:
+                from burnx.nn.declared import check_call
+
+                check_call(self, args, kwargs)
+        return self.forward(*args, **kwargs)
+
+    # ---------------------------------------------------------------- what it holds
+    def children(self) -> Iterator[tuple[str, Any]]:
+        """The modules and parameters it holds, by attribute name."""
+        for name, value in vars(self).items():
+            if isinstance(value, (Module, Parameter)):
+                yield name, value
+
+    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
+        """Itself and every module inside, by path."""
+        yield prefix, self
+        for name, value in self.children():
+            if isinstance(value, Module):
+                yield from value.named_modules(f"{prefix}.{name}" if prefix else name)
+
+    def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Parameter]]:
+        """Every parameter, by path; one that is held twice comes once."""
+        seen: set[int] = set()
+        for path, module in self.named_modules(prefix):
+            for name, value in module.children():
+                if isinstance(value, Parameter) and id(value) not in seen:
+                    seen.add(id(value))
+                    yield (f"{path}.{name}" if path else name), value
+
+    def parameters(self) -> Iterator[Parameter]:
+        return (parameter for _, parameter in self.named_parameters())
+
+    # ---------------------------------------------------------------- weights
+    @classmethod
+    def load(cls, path: str | Path | None = None) -> Self:
+        """A new module with weights from a file, by default ``WEIGHTS`` beside the file of its class.
+
+        Raises: WeightsError if they are missing, damaged or of another shape.
+        """
+        module = cls()
+        module.load_weights(path if path is not None else weights_beside(cls))
+        return module
+
+    def load_weights(
+        self, path: str | Path, *, remap: Remap | None = None, strict: bool = True
+    ) -> list[str]:
+        """Take weights from a safetensors file and give a line for each that did not fit.
+
+        ``remap`` turns names of the file into names of parameters.  Raises: WeightsError listing those lines, if
+        ``strict``.
+        """
+        weights = open_weights(path)
+        wanted = dict(self.named_parameters())
+        names = _names_in(weights, remap)
+        problems = [f"unexpected: {name}" for name in names if name not in wanted]
+        for name, parameter in wanted.items():
+            if name not in names:
+                problems.append(f"missing: {name} {parameter.kind[0]}")
+                continue
+            try:
+                parameter.data = weights[names[name]]
+            except WeightsError as error:
+                problems.append(f"mismatched: {name}: {error}")
+            parameter.original = names[name] if names[name] != name else ""
+        if strict and problems:
+            raise WeightsError(
+                f"weights in {str(path)!r} do not fit {type(self).__name__}:\n  "
+                + "\n  ".join(problems)
+            )
+        return problems
+
+    def save_weights(self, path: str | Path) -> None:
+        """Write every parameter to a safetensors file."""
+        save_weights(
+            Path(path), {name: parameter.data for name, parameter in self.named_parameters()}, None
+        )
+
+    def __repr__(self) -> str:
+        count = sum(1 for _ in self.parameters())
+        return f"{type(self).__name__}({count} parameters)"
+
+
+def _names_in(weights: Weights, remap: Remap | None) -> dict[str, str]:
+    """Parameter name -> name in the file."""
+    import json
+
+    stored = json.loads(weights.metadata.get(ORIGINAL_NAMES, "{}"))
+    paths = {original: path for path, original in stored.items()}
+    rename = remap.get if isinstance(remap, Mapping) else remap
+    found: dict[str, str] = {}
+    for name in weights:
+        path = paths.get(name, name)
+        if rename is not None:
+            path = rename(path) or path
+        found[path] = name
+    return found
+
+
+def weights_beside(cls: type) -> Path:
+    """The weights file that the module of a class names."""
+    module = sys.modules[cls.__module__]
+    name, file = getattr(module, "WEIGHTS", None), getattr(module, "__file__", None)
+    if name is None or file is None:
+        raise WeightsError(f"{cls.__name__} names no weights: give load() a path")
+    return Path(file).parent / str(name)
+
+
+def _given(value: Any) -> Any:
+    if value is None or isinstance(value, (Tensor, str)):
+        return value
+    if (
+        isinstance(value, (list, tuple))
+        and value
+        and not isinstance(value[0], (int, float, bool, str, list))
+    ):
+        return [_given(item) for item in value]
+    try:
+        return tensor(value)
+    except (TypeError, ValueError) as error:
+        raise BurnxError(f"{type(value).__name__} is no tensor: {error}") from error
+
+
+class ModuleList(Module):
+    """Modules in order, each called by whoever holds the list."""
+
+    def __init__(self, modules: Iterable[Module] = ()) -> None:
+        for place, module in enumerate(modules):
+            setattr(self, str(place), module)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (value for _, value in self.children())
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self.children())
+
+    def __getitem__(self, index: int | slice) -> Any:
+        return list(self)[index]
+
+    def append(self, module: Module) -> None:
+        setattr(self, str(len(self)), module)
+
+
+class Container(Module):
+    """A name for modules and parameters that are called one by one by whoever holds it."""
+
+    def __init__(self, **modules: Module | Parameter) -> None:
+        vars(self).update(modules)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(
+            f"the container has no {name!r}; it has {', '.join(vars(self)) or 'nothing'}"
+        )

@@ -1,0 +1,77 @@
+"""Parameter: a weight of a module, usable as a tensor."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from burnx.capture.lazy import default_recorder
+from burnx.dtype import DType, is_float, parse_dtype
+from burnx.errors import WeightsError
+from burnx.tensor import AMBIENT, Array, Recorder, Tensor
+
+
+class Parameter(Tensor):
+    """A weight: its shape and dtype, and its data once that is loaded or asked for.
+
+    ``init`` says what it holds until then: ``uniform`` (within 1 / sqrt(fan-in)), ``zeros`` or ``ones``.  ``original``
+    is the name it has in the file it comes from.
+    """
+
+    __slots__ = ("_data", "_value", "init", "kind", "original")
+
+    def __init__(self, *shape: int, dtype: str = "float32", init: str = "uniform") -> None:
+        self.kind: tuple[tuple[int, ...], DType] = (shape, parse_dtype(dtype))
+        self.init, self.original = init, ""
+        self._data: Array | None = None
+        self._value: Any = None
+
+    @property
+    def recorder(self) -> Recorder:  # type: ignore[override]
+        return AMBIENT.get() or default_recorder()
+
+    @property
+    def ref(self) -> Any:  # type: ignore[override]
+        recorder = self.recorder
+        if hasattr(recorder, "depth") and recorder.depth >= 0:
+            return recorder.parameter(self)  # type: ignore[attr-defined]
+        if self._value is None or self._value.array is not self.data:
+            self._value = default_recorder().constant(self.data).ref
+        return self._value
+
+    @property
+    def data(self) -> Array:
+        """The values, made afresh if none were loaded."""
+        if self._data is None:
+            self._data = _fresh(self.kind[0], self.kind[1], self.init)
+        return self._data
+
+    @data.setter
+    def data(self, array: Array) -> None:
+        shape, dtype = self.kind
+        if array.shape != shape or array.dtype != dtype:
+            raise WeightsError(
+                f"a parameter keeps its shape and dtype: {shape} {dtype}, not {array.shape} {array.dtype}"
+            )
+        self._data = array
+
+    @property
+    def is_loaded(self) -> bool:
+        return self._data is not None
+
+    def __repr__(self) -> str:
+        return f"Parameter({', '.join(map(str, self.kind[0]))}, dtype={self.kind[1].name!r})"
+
+
+def _fresh(shape: Sequence[int], dtype: DType, init: str) -> Array:
+    if init == "ones":
+        return np.ones(shape, dtype)
+    if init == "zeros" or not is_float(dtype):
+        return np.zeros(shape, dtype)
+    bound = 1 / math.sqrt(max(math.prod(shape[1:]), 1))
+    seed = zlib.crc32(str(tuple(shape)).encode())
+    return np.random.default_rng(seed).uniform(-bound, bound, shape).astype(dtype)
