@@ -141,7 +141,7 @@ def export_onnx(
     write_model(graph, Path(path), opset)
 
 
-def compile(model: Callable[..., Any], device: str | Device | None = None) -> Compiled:  # noqa: A001
+def compile(model: Callable[..., Any], device: str | Device | None = None) -> Compiled:
     """A module or function that is captured once for each kind of input and then only run.
 
     A Python decision on a tensor's value inside it is an error that names its line.

@@ -108,32 +108,48 @@ class Expr:
         return isinstance(other, Expr) and self.terms == other.terms
 
     def __add__(self, other: Dim) -> Dim:
+        if not isinstance(other, (int, Expr)):
+            return NotImplemented  # a tensor knows what to do with a size
         return _sum(self, other, 1)
 
     def __sub__(self, other: Dim) -> Dim:
+        if not isinstance(other, (int, Expr)):
+            return NotImplemented  # a tensor knows what to do with a size
         return _sum(self, other, -1)
 
     def __rsub__(self, other: Dim) -> Dim:
+        if not isinstance(other, (int, Expr)):
+            return NotImplemented  # a tensor knows what to do with a size
         return _sum(other, self, -1)
 
     def __neg__(self) -> Dim:
         return self * -1
 
     def __mul__(self, other: Dim) -> Dim:
+        if not isinstance(other, (int, Expr)):
+            return NotImplemented  # a tensor knows what to do with a size
         return _product(self, other)
 
     __radd__, __rmul__ = __add__, __mul__
 
     def __floordiv__(self, other: Dim) -> Dim:
+        if not isinstance(other, (int, Expr)):
+            return NotImplemented  # a tensor knows what to do with a size
         return floordiv(self, other)
 
     def __rfloordiv__(self, other: Dim) -> Dim:
+        if not isinstance(other, (int, Expr)):
+            return NotImplemented  # a tensor knows what to do with a size
         return floordiv(other, self)
 
     def __mod__(self, other: Dim) -> Dim:
+        if not isinstance(other, (int, Expr)):
+            return NotImplemented  # a tensor knows what to do with a size
         return mod(self, other)
 
     def __rmod__(self, other: Dim) -> Dim:
+        if not isinstance(other, (int, Expr)):
+            return NotImplemented  # a tensor knows what to do with a size
         return mod(other, self)
 
     def __lt__(self, other: Dim) -> bool:

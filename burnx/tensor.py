@@ -91,7 +91,7 @@ class Tensor:
         return len(self.shape)
 
     @property
-    def T(self) -> Tensor:  # noqa: N802
+    def T(self) -> Tensor:
         return self.transpose()
 
     def numpy(self) -> Array:

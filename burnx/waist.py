@@ -106,7 +106,7 @@ def sizes(*values: Dim) -> Tensor:
     return cast(Emitter, AMBIENT.get()).emit("sizes", (), dims=tuple(values))[0]
 
 
-def map(function: str, *operands: Tensor) -> Tensor:  # noqa: A001
+def map(function: str, *operands: Tensor) -> Tensor:
     """Apply a scalar function of ``primitives/scalar.py`` to operands of one dtype, broadcast together."""
     shape = broadcast_shapes(*(operand.shape for operand in operands))
     return _emit("map", *(broadcast(operand, shape) for operand in operands), function=function)

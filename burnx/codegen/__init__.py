@@ -1,7 +1,10 @@
-"""Graph to readable source.
+"""Codegen: a Graph as readable source.
 
-Enters: a Graph after its passes, and the names and texts of the model it came from.
-Leaves: the text of one Python module, a fixed point of ``ruff format --line-length 100``.
-May import: nn and what is below it; never importer, exporter or api.
-Start reading: ``nodes.py`` (the source tree), then ``layout.py`` (the tree as text).
+Enters: a Graph, after the passes.  Leaves: a Python file and the safetensors file beside it.
+May import: capture, passes, ops and below, jinja2 and networkx.  Start reading at ``source.py`` (the module),
+``tree.py`` (its structure), ``block.py`` (statements), ``layout.py`` (text).
 """
+
+from burnx.codegen.write import ImportReport, write_source
+
+__all__ = ["ImportReport", "write_source"]

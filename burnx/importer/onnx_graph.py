@@ -18,7 +18,7 @@ from burnx.dtype import string
 from burnx.errors import ModelError, located
 from burnx.graph import Graph, Value
 from burnx.importer.onnx_attributes import attribute_value
-from burnx.importer.onnx_file import OnnxFile, tensor_array, sparse_array
+from burnx.importer.onnx_file import OnnxFile, sparse_array, tensor_array
 from burnx.importer.onnx_order import in_order
 from burnx.importer.onnx_types import declared_type, refine
 from burnx.importer.onnx_version import Version, resolve

@@ -44,4 +44,4 @@ class PReLU(Module):
         self.weight = Parameter(*shape, dtype=dtype)
 
     def forward(self, x: Tensor) -> Tensor:
-        return ops.p_relu(x, self.weight)
+        return ops.prelu(x, self.weight)

@@ -189,10 +189,11 @@ def _given(value: Any) -> Any:
 
 
 class ModuleList(Module):
-    """Modules in order, each called by whoever holds the list."""
+    """Modules in order, each called by whoever holds the list; a mapping gives some places only."""
 
-    def __init__(self, modules: Iterable[Module] = ()) -> None:
-        for place, module in enumerate(modules):
+    def __init__(self, modules: Iterable[Any] | Mapping[int, Any] = ()) -> None:
+        pairs = modules.items() if isinstance(modules, Mapping) else enumerate(modules)
+        for place, module in pairs:
             setattr(self, str(place), module)
 
     def __iter__(self) -> Iterator[Any]:
@@ -202,7 +203,12 @@ class ModuleList(Module):
         return sum(1 for _ in self.children())
 
     def __getitem__(self, index: int | slice) -> Any:
-        return list(self)[index]
+        if isinstance(index, slice):
+            return list(self)[index]
+        found = vars(self).get(str(index if index >= 0 else len(self) + index))
+        if found is None:
+            raise IndexError(f"there is no module {index} in a list of {len(self)}")
+        return found
 
     def append(self, module: Module) -> None:
         setattr(self, str(len(self)), module)

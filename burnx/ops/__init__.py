@@ -59,9 +59,91 @@ def limitations() -> tuple[_operator.Limitation, ...]:
     return tuple(gap for entry in table().values() for gap in entry.limitations)
 
 
+def python_name(entry: _operator.Operator) -> str:
+    """What an operator is called as an attribute of this package.
+
+    An operator of another domain whose name ONNX has too is called after its domain: ``microsoft_gelu``.
+    """
+    if not entry.domain or ("", entry.name) not in _plain_names():
+        return entry.name
+    return f"{entry.domain.rpartition('.')[2]}_{entry.name}"
+
+
+@lru_cache(maxsize=1)
+def _plain_names() -> frozenset[tuple[str, str]]:
+    return frozenset((entry.domain, entry.name) for entry in table().values())
+
+
 @lru_cache(maxsize=1)
 def _names() -> dict[str, _operator.Operator]:
-    return {entry.name: entry for entry in table().values()}
+    return {python_name(entry): entry for entry in table().values()}
+
+
+def array(value: Any, dtype: str = "float32") -> Any:
+    """A NumPy array of a dtype given by name: a constant in model code."""
+    import numpy as np
+
+    from burnx.dtype import parse_dtype
+
+    return np.asarray(value, parse_dtype(dtype))
+
+
+def dims(*sizes: Any) -> Any:
+    """Sizes, such as those of ``x.shape``, as an int64 vector."""
+    import numpy as np
+
+    from burnx.tensor import recorder_of
+
+    recorder: Any = recorder_of(sizes) or _operator.DEFAULT_RECORDER[0]()
+    made = recorder.constant_of(list(sizes)) if hasattr(recorder, "constant_of") else None
+    return (
+        made
+        if made is not None
+        else recorder.constant(np.array(sizes, np.int64).reshape(len(sizes)))
+    )
+
+
+def broadcast_dim(left: Any, right: Any) -> Any:
+    """The size that two broadcast axes have together."""
+    from burnx.shape import broadcast_dim as combine
+
+    return combine(left, right)
+
+
+def min_dim(left: Any, right: Any) -> Any:
+    """The smaller of two sizes."""
+    from burnx.shape import minimum
+
+    return minimum(left, right)
+
+
+def max_dim(left: Any, right: Any) -> Any:
+    """The greater of two sizes."""
+    from burnx.shape import maximum
+
+    return maximum(left, right)
+
+
+def tensor_type(dtype: str, shape: tuple[int, ...] | None = None) -> Any:
+    """The type of a tensor: an attribute of the operators of optional values."""
+    from burnx.dtype import parse_dtype
+    from burnx.types import TensorType
+
+    return TensorType(parse_dtype(dtype), shape)
+
+
+def sequence_type(element: Any) -> Any:
+    """The type of a sequence."""
+    from burnx.types import SequenceType
+
+    return SequenceType(element)
+
+
+def optional_type(element: Any) -> Any:
+    """The type of an optional value."""
+    from burnx.types import OptionalType
+
+    return OptionalType(element)
 
 
 def __getattr__(name: str) -> Any:

@@ -45,7 +45,7 @@ def mod(a: T, b: T, *, fmod: int = 0) -> T:
 
 
 @operator("Pow", since=(1, 7, 12, 13, 15))
-def pow(x: T, y: T1) -> T:  # noqa: A001
+def pow(x: T, y: T1) -> T:
     """x to the power of y, in the dtype of x.  Source: ONNX Pow-15"""
     if x.dtype == y.dtype:
         return waist.map("pow", x, y)
@@ -63,7 +63,7 @@ def neg(x: T) -> T:
 
 
 @operator("Abs", since=(1, 6, 13))
-def abs(x: T) -> T:  # noqa: A001
+def abs(x: T) -> T:
     """|x|.  Source: ONNX Abs-13"""
     return waist.map("abs", x)
 
@@ -81,7 +81,7 @@ def reciprocal(x: T) -> T:
 
 
 @operator("Sum", since=(1, 6, 8, 13))
-def sum(*data_0: T) -> T:  # noqa: A001
+def sum(*data_0: T) -> T:
     """The sum of all inputs, broadcast.  Source: ONNX Sum-13"""
     return reduce(lambda a, b: waist.map("add", a, b), data_0)
 
@@ -94,19 +94,19 @@ def mean(*data_0: T) -> T:
 
 
 @operator("Max", since=(1, 6, 8, 12, 13))
-def max(*data_0: T) -> T:  # noqa: A001
+def max(*data_0: T) -> T:
     """The greatest of all inputs, broadcast; NaN wins.  Source: ONNX Max-13"""
     return reduce(lambda a, b: waist.map("max", a, b), data_0)
 
 
 @operator("Min", since=(1, 6, 8, 12, 13))
-def min(*data_0: T) -> T:  # noqa: A001
+def min(*data_0: T) -> T:
     """The least of all inputs, broadcast; NaN wins.  Source: ONNX Min-13"""
     return reduce(lambda a, b: waist.map("min", a, b), data_0)
 
 
 @operator("Clip", since=(1, 6, 11, 12, 13))
-def clip(input: T, min: T | None = None, max: T | None = None) -> T:  # noqa: A002
+def clip(input: T, min: T | None = None, max: T | None = None) -> T:
     """Min(max, Max(x, min)): NaN stays, and a min above max gives max.  Source: ONNX Clip-13"""
     x = input
     if min is not None:
@@ -123,7 +123,7 @@ def clip_6(
     max: float = 3.4028234663852886e38,
     min: float = -3.4028234663852886e38,
     consumed_inputs: object = None,
-) -> T:  # noqa: A002
+) -> T:
     """Clip with its bounds as attributes."""
     if not is_float(input.dtype):
         raise DTypeError("Clip before opset 12 takes floats")

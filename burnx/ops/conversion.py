@@ -15,7 +15,7 @@ def attribute_dtype(value: object) -> object:
 
 
 @operator("Cast", since=(1, 6, 9, 13, 19, 21, 23, 24, 25, 28))
-def cast(input: T1, *, to: int | str = REQUIRED, saturate: int = 1, round_mode: str = "up") -> T2:  # type: ignore[assignment] # noqa: A002
+def cast(input: T1, *, to: int | str = REQUIRED, saturate: int = 1, round_mode: str = "up") -> T2:  # type: ignore[assignment]
     """Convert the elements to the dtype ``to``; see ``primitives/scalar.py`` for what is out of range.
 
     Source: ONNX Cast-28
@@ -33,7 +33,7 @@ def _cast_types(inputs, attributes, count):  # type: ignore[no-untyped-def]
 
 
 @cast.upgrade(from_version=5)
-def cast_1(input: T1, *, to: str = REQUIRED) -> T2:  # type: ignore[assignment] # noqa: A002
+def cast_1(input: T1, *, to: str = REQUIRED) -> T2:  # type: ignore[assignment]
     """Cast whose dtype is a name such as FLOAT."""
     names = {"FLOAT": "float32", "DOUBLE": "float64"}
     return cast(input, to=names.get(to, str(to).lower()))

@@ -46,7 +46,7 @@ def axis_list(axes: Tensor) -> list[int]:
 
 
 @operator("Identity", since=(1, 13, 14, 16, 19, 21, 23, 24, 25))
-def identity(input: T) -> T:  # noqa: A002
+def identity(input: T) -> T:
     """The input itself.  Source: ONNX Identity-25"""
     return input
 
@@ -122,7 +122,7 @@ def transpose(data: T, *, perm: Sequence[int] | None = None) -> T:
 
 
 @operator("Flatten", since=(1, 9, 11, 13, 21, 23, 24, 25))
-def flatten(input: T, *, axis: int = 1) -> T:  # noqa: A002
+def flatten(input: T, *, axis: int = 1) -> T:
     """A matrix: the axes before ``axis`` as rows, the others as columns.  Source: ONNX Flatten-25"""
     rank = input.ndim
     if not -rank <= axis <= rank:
@@ -199,13 +199,13 @@ def concat_1(*inputs: T, axis: int = 1) -> T:
 
 
 @operator("Expand", since=(8, 13))
-def expand(input: T, shape: Int64) -> T:  # noqa: A002
+def expand(input: T, shape: Int64) -> T:
     """Broadcast with a shape, in both directions.  Source: ONNX Expand-13"""
     return waist.broadcast(input, broadcast_shapes(input.shape, waist.dims(shape)))
 
 
 @operator("Slice", since=(1, 10, 11, 13))
-def slice(  # noqa: A001
+def slice(
     data: T, starts: Tind, ends: Tind, axes: Tind | None = None, steps: Tind | None = None
 ) -> T:
     """Elements from starts to ends, counted from the end if negative and then clamped.  Source: ONNX Slice-13"""
@@ -261,7 +261,7 @@ def slice_1(
 
 @operator("Split", since=(1, 2, 11, 13, 18))
 def split(
-    input: T,  # noqa: A002
+    input: T,
     split: Int64 | None = None,
     *,
     axis: int = 0,
@@ -310,7 +310,7 @@ def split_2(
     *,
     axis: int = 0,
     split: Sequence[int] | None = None,
-    outputs: int | None = None,  # noqa: A002
+    outputs: int | None = None,
 ) -> list[T]:
     """Split with its sizes as an attribute, or into equal parts."""
     sizes = None if split is None else np.array(split, np.int64)
@@ -320,7 +320,7 @@ def split_2(
 @split.upgrade(from_version=17)
 def split_13(
     input: T, split: Int64 | None = None, *, axis: int = 0, outputs: int | None = None
-) -> list[T]:  # noqa: A002
+) -> list[T]:
     """Split into equal parts where no sizes are given."""
     return _split(input, split, axis=axis, outputs=outputs)
 
@@ -344,7 +344,7 @@ def gather(data: T, indices: Tind, *, axis: int = 0) -> T:
 
 
 @operator("Tile", since=(1, 6, 13))
-def tile(input: T, repeats: T1) -> T:  # noqa: A002
+def tile(input: T, repeats: T1) -> T:
     """Repeat the whole along each axis.  Source: ONNX Tile-13"""
     times = waist.dims(repeats)
     if len(times) != input.ndim:
@@ -356,7 +356,7 @@ def tile(input: T, repeats: T1) -> T:  # noqa: A002
 
 
 @tile.upgrade(from_version=5)
-def tile_1(input: T, tiles: Tensor, axis: Tensor) -> T:  # noqa: A002
+def tile_1(input: T, tiles: Tensor, axis: Tensor) -> T:
     """Tile along one axis."""
     counts = [1] * input.ndim
     counts[int(waist.const(axis).reshape(()))] = int(waist.const(tiles).reshape(()))

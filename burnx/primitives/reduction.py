@@ -11,7 +11,7 @@ import numpy as np
 from burnx.dtype import DType, bool_, compute_dtype, dtype_name, int64, is_float, is_integer
 from burnx.errors import DTypeError, ShapeError
 from burnx.primitives.core import Array, primitive
-from burnx.shape import Shape, maximum
+from burnx.shape import maximum
 from burnx.types import TensorType
 
 

@@ -1,0 +1,264 @@
+"""Statements: the items of one class, or of a branch or loop body, in order.
+
+A variable whose last use is in a statement lends its name to the statement's result, so that a chain reads
+``x = f(x)``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from burnx.codegen.constants import literal_input
+from burnx.codegen.dims import type_text
+from burnx.codegen.inlining import (
+    FLOW,
+    arguments,
+    count_uses,
+    inlined,
+    is_macro,
+    is_size,
+    is_sizes,
+)
+from burnx.codegen.names import LOCAL_RESERVED, identifier, snake_case
+from burnx.codegen.nodes import Assign, Call, Expr, For, Return, Stmt, Text, Tuple, call, constant
+from burnx.codegen.placing import Places
+from burnx.codegen.runs import Run, find_runs
+from burnx.codegen.scopes import Path
+from burnx.codegen.selfpath import self_path
+from burnx.codegen.spelling import spell, takes_sizes
+from burnx.codegen.tree import Call as ModuleCall
+from burnx.codegen.tree import Item, LayerCall, Op, writes
+from burnx.graph import Node, Value
+
+
+@dataclass(slots=True)
+class Context:
+    """What the statements of one class need to know of the rest of the source.
+
+    ``kept`` are the constants that are parameters, ``classes`` the class of each module path, ``flow`` collects the
+    functions of burnx that control flow uses.
+    """
+
+    places: Places
+    kept: set[Value]
+    classes: Mapping[Path, str]
+    lists: Mapping[Path, int]
+    owner: Path
+    flow: set[str]
+
+
+@dataclass(slots=True)
+class Block:
+    """The statements of one function; ``env`` are the variables, ``outer`` names that must not be hidden."""
+
+    context: Context
+    env: dict[Value, str]
+    outer: set[str] = field(default_factory=set)
+    parameters: set[str] = field(default_factory=set)
+    left: Counter[Value] = field(default_factory=Counter)
+    in_place: dict[Value, Item] = field(default_factory=dict)
+    statements: list[Stmt] = field(default_factory=list)
+
+    def fill(self, items: Sequence[Item], results: Sequence[Value]) -> list[Stmt]:
+        """Every statement, the return included."""
+        self.left = count_uses(items, results)
+        self.in_place = inlined(items, self.left, results)
+        self.parameters = set(self.env.values())
+        statements = [item for item in items if not is_macro(item)]
+        for part in find_runs(statements, self.left, self.context.classes, self.context.lists):
+            if isinstance(part, Run):
+                self._loop(part)
+            elif not any(value in self.in_place for value in writes(part)):
+                self._statement(part)
+        exprs = [self.value(value) for value in results]
+        comment = (
+            type_text(results[0].type)
+            if len(results) == 1 and not isinstance(exprs[0], Text)
+            else ""
+        )
+        self.statements.append(
+            Return(exprs[0] if len(exprs) == 1 else Tuple(tuple(exprs)), comment)
+        )
+        return self.statements
+
+    # ---------------------------------------------------------------- statements
+    def _statement(self, item: Item) -> None:
+        expr = self.item(item)
+        dying = self._read(self._leaves(item))
+        used = [self.left[value] > 0 for value in writes(item)]
+        if not any(used) and not isinstance(item, ModuleCall):
+            return
+        targets: list[Expr] = []
+        for value, is_used in zip(writes(item), used, strict=True):
+            if is_used:
+                chosen = self._choose(item, value, dying)
+                targets.append(Text(chosen))
+                self._bind(value, chosen, dying)
+            else:
+                targets.append(Text("_"))
+        types = [
+            type_text(value.type)
+            for value, is_used in zip(writes(item), used, strict=True)
+            if is_used
+        ]
+        target = (
+            targets[0]
+            if len(targets) == 1 and not self._gives_tuple(item)
+            else Tuple(tuple(targets))
+        )
+        self.statements.append(Assign(target, expr, ", ".join(dict.fromkeys(types))))
+
+    def _gives_tuple(self, item: Item) -> bool:
+        """Whether a call gives a tuple even of one."""
+        from burnx.ops import find
+
+        if not isinstance(item, Op) or item.node.operator in FLOW:
+            return False
+        return find(item.node.domain, item.node.operator).is_variadic
+
+    def _loop(self, run: Run) -> None:
+        """``for block in self.blocks: x = block(x)``"""
+        first, last = run.calls[0], run.calls[-1]
+        given = first.inputs[run.place]
+        start = self.value(given)
+        for each in run.calls:
+            self._read([value for value in each.inputs if value in self.env])
+        (value,) = last.outputs
+        dying = [given] if given in self.env and self.left[given] == 0 else []
+        chosen = self._choose(first, value, dying)
+        if start != Text(chosen):
+            self.statements.append(Assign(Text(chosen), start))
+        name = self._free_name(singular(run.path[-1]) if run.path else "block", set())
+        args = [
+            Text(chosen) if place == run.place else self.value(each)
+            for place, each in enumerate(first.inputs)
+        ]
+        for each in [each for call_ in run.calls for each in call_.inputs]:
+            if each in self.env and self.left[each] == 0:
+                del self.env[each]
+        body = Assign(Text(chosen), Call(Text(name), tuple(args)), type_text(value.type))
+        self.statements.append(For(Text(name), self_path(self.context, run.path), (body,)))
+        self.env[value] = chosen
+
+    def _read(self, values: Sequence[Value]) -> list[Value]:
+        """Note reads; the variables that nobody reads any more."""
+        self.left.subtract(values)
+        return [
+            value for value in dict.fromkeys(values) if self.left[value] <= 0 and value in self.env
+        ]
+
+    def _leaves(self, item: Item) -> list[Value]:
+        """The variables that an item and what stands in place inside it read."""
+        found: list[Value] = []
+        for value in arguments(item):
+            inner = self.in_place.get(value)
+            found += self._leaves(inner) if inner is not None else [value]
+        return found
+
+    def _bind(self, value: Value, chosen: str, dying: Sequence[Value]) -> None:
+        for each in dying:
+            self.env.pop(each, None)
+        self.env[value] = chosen
+
+    # ---------------------------------------------------------------- names
+    def _choose(self, item: Item, value: Value, dying: Sequence[Value]) -> str:
+        free = {self.env[each] for each in dying if each in self.env}
+        first = next(iter(self._leaves(item)), None)
+        if first is not None and first in dying and first in self.env:
+            name = self.env[first]
+            if name not in self.parameters or name == "x":
+                return name
+            return self._free_name("x", free)
+        return self._free_name(_base_name(item, value), free)
+
+    def _free_name(self, wanted: str, free: set[str]) -> str:
+        base = identifier(wanted) or "x"
+        active = (set(self.env.values()) - free) | self.outer | LOCAL_RESERVED
+        name, number = base, 1
+        while name in active:
+            number += 1
+            name = f"{base}_{number}"
+        return name
+
+    # ---------------------------------------------------------------- expressions
+    def value(self, value: Value, node: Node | None = None, place: int = 0) -> Expr:
+        """A value where it is used: a variable, an expression in place, an attribute or a literal."""
+        if value in self.env:
+            return Text(self.env[value])
+        if value in self.in_place:
+            return self.item(self.in_place[value])
+        if is_sizes(value.producer) or is_size(value.producer):
+            return self._sizes(value, node, place)
+        if value in self.context.kept:
+            return self_path(self.context, self.context.places.constants[value])
+        if node is not None and (literal := literal_input(node, place)) is not None:
+            return literal
+        raise KeyError(value)
+
+    def _sizes(self, value: Value, node: Node | None, place: int) -> Expr:
+        """Sizes as a tuple, or a number, where the operator takes that; else as a tensor."""
+        source = value.producer
+        assert source is not None
+        if is_size(source):
+            assert source.inputs[0] is not None
+            items = self._sizes(source.inputs[0], None, -1)
+            if node is not None and node.operator == "Range" and isinstance(items, Call):
+                return items.args[0]
+            return call("ops.squeeze", items, constant([0]))
+        parts = spell(source, [self.value(each) for each in source.inputs if each is not None])
+        assert isinstance(parts, Tuple)
+        if node is not None and takes_sizes(node, place):
+            return parts
+        return call("ops.dims", *parts.items)
+
+    def item(self, item: Item) -> Expr:
+        """The call that an item is."""
+        if isinstance(item, ModuleCall):
+            return Call(
+                self_path(self.context, item.path), tuple(self.value(each) for each in item.inputs)
+            )
+        if isinstance(item, LayerCall):
+            return self._layer(item)
+        if item.node.operator in FLOW:
+            from burnx.codegen.flow import flow_call
+
+            return flow_call(self, item.node)
+        args = [
+            None if value is None else self.value(value, item.node, place)
+            for place, value in enumerate(item.node.inputs)
+        ]
+        return spell(item.node, args)
+
+    def _layer(self, item: LayerCall) -> Expr:
+        args = [Text("None") if value is None else self.value(value) for value in item.layer.inputs]
+        count = item.layer.outputs
+        options = (
+            ()
+            if count is None or count == 3 and item.layer.kind == "LSTM"
+            else (("outputs", constant(count)),)
+        )
+        if item.layer.kind in ("GRU", "RNN") and count == 2:
+            options = ()
+        return Call(self_path(self.context, item.path), tuple(args), options)
+
+
+def singular(word: str) -> str:
+    """What one of several is called."""
+    word = snake_case(word)
+    return (
+        word[:-1]
+        if word.endswith("s") and len(word) > 2
+        else "block"
+        if word[-1:].isdigit()
+        else word
+    )
+
+
+def _base_name(item: Item, value: Value) -> str:
+    """What a result may be called that takes over no other name."""
+    if isinstance(item, Op):
+        return snake_case(item.node.operator)
+    words = [part for part in item.path if not part.isdigit()]
+    return snake_case(words[-1]) if words else "x"

@@ -1,0 +1,91 @@
+"""Which constants stand in the source as literals, and which are parameters in the weights file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from burnx.codegen.nodes import Call, Expr, constant, name
+from burnx.dtype import DType, bool_, dtype_name, float32, int64, string
+from burnx.graph import Node, Value
+from burnx.ops import find
+from burnx.ops.operator import FIXED
+from burnx.types import TensorType
+
+LITERAL_ELEMENTS = 16
+FLOW = frozenset({"If", "Loop", "Scan", "SequenceMap"})
+_SCALAR_FRIENDLY = frozenset(
+    {"Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Where", "Mod", "Equal"}
+) | frozenset({"Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And", "Or", "Xor", "PRelu"})
+_DEFAULTS: dict[str, DType] = {"i": int64, "f": float32, "b": bool_, "O": string}
+
+
+def literal_input(node: Node, place: int) -> Expr | None:
+    """The constant at an input as a literal, where the operator takes it back as the same constant."""
+    value = node.inputs[place]
+    if value is None or value.array is None:
+        return None
+    array = value.array
+    if node.operator in FLOW:
+        return constant(array) if array.ndim == 0 and array.dtype in (int64, bool_) else None
+    if array.dtype == string:
+        return constant(array.tolist()) if array.size else _explicit(array)
+    if not _is_small(value):
+        return None
+    if array.size == 0:
+        return _explicit(array)
+    if coerced_dtype(node, place, array) != array.dtype:
+        return _explicit(array) if array.dtype.kind in "iufb" else None
+    if array.size == 1 and array.ndim and _broadcasts(node, place, array):
+        array = array.reshape(())
+    return constant(array)
+
+
+def _explicit(array: np.ndarray[Any, Any]) -> Call | None:
+    """``ops.array(...)``, which says its dtype; shapes that nested lists cannot say are left to the weights."""
+    if np.asarray(array.tolist()).shape != array.shape:
+        return None
+    return Call(
+        name("ops.array"),
+        (constant(array.tolist()),),
+        (("dtype", constant(dtype_name(array.dtype))),),
+    )
+
+
+def _is_small(value: Value) -> bool:
+    array = value.array
+    assert array is not None
+    if array.dtype.kind in "iub":
+        return bool(array.size <= LITERAL_ELEMENTS)
+    if array.dtype.kind != "f" or array.size > 1:
+        return False
+    return "." not in value.name or "/" in value.name or "::" in value.name
+
+
+def coerced_dtype(node: Node, place: int, array: np.ndarray[Any, Any]) -> DType | None:
+    """The dtype that a Python number at this input becomes."""
+    operator = find(node.domain, node.operator)
+    wanted = operator.variable_of(place)
+    if wanted in FIXED:
+        return FIXED[wanted]
+    for other, value in enumerate(node.inputs):
+        if value is not None and not value.is_constant and operator.variable_of(other) == wanted:
+            return value.type.dtype if isinstance(value.type, TensorType) else None
+    return _DEFAULTS.get(array.dtype.kind)
+
+
+def _broadcasts(node: Node, place: int, array: np.ndarray[Any, Any]) -> bool:
+    """Whether a scalar in place of an array of one element gives a result of the same shape."""
+    if node.domain or node.operator not in _SCALAR_FRIENDLY:
+        return False
+    ranks = [
+        len(value.type.shape)
+        for other, value in enumerate(node.inputs)
+        if other != place
+        and value is not None
+        and not value.is_constant
+        and isinstance(value.type, TensorType)
+        and value.type.shape is not None
+    ]
+    return bool(ranks) and max(ranks) >= array.ndim

@@ -1,0 +1,66 @@
+"""Dimensions in the source: as expressions, and as text in comments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from burnx.codegen.nodes import Binary, Call, Expr, constant, name
+from burnx.dtype import dtype_name, float32
+from burnx.shape import Atom, Dim, Symbol
+from burnx.shape import Expr as DimExpr
+from burnx.types import OptionalType, SequenceType, TensorType, Type
+
+_OPERATORS = {"floordiv": "//", "mod": "%"}
+
+
+def dim_expr(dim: Dim, symbols: Mapping[str, Expr]) -> Expr:
+    """A dimension as Python, its symbols given as expressions."""
+    if isinstance(dim, int):
+        return constant(dim)
+    total: Expr | None = None
+    for monomial, factor in sorted(dim.terms.items(), key=lambda item: (item[1] < 0, not item[0])):
+        term = _term(monomial, abs(factor), symbols)
+        if total is None:
+            total = term if factor > 0 else Binary("*", constant(-1), term)
+        else:
+            total = Binary("+" if factor > 0 else "-", total, term)
+    assert total is not None
+    return total
+
+
+def _term(monomial: tuple[Atom, ...], factor: int, symbols: Mapping[str, Expr]) -> Expr:
+    result: Expr | None = None if factor == 1 and monomial else constant(factor)
+    for atom in monomial:
+        part = _atom(atom, symbols)
+        result = part if result is None else Binary("*", result, part)
+    assert result is not None
+    return result
+
+
+def _atom(atom: Atom, symbols: Mapping[str, Expr]) -> Expr:
+    if isinstance(atom, Symbol):
+        return symbols[atom.name]
+    left, right = dim_expr(atom.left, symbols), dim_expr(atom.right, symbols)
+    if atom.kind in _OPERATORS:
+        return Binary(_OPERATORS[atom.kind], left, right)
+    return Call(name(f"ops.{atom.kind}_dim"), (left, right))
+
+
+def dim_text(dim: Dim) -> str:
+    """A dimension in a comment; a size without a name is ``?``."""
+    if not isinstance(dim, DimExpr):
+        return str(dim)
+    text = str(dim)
+    return "?" if text.startswith("_") or "(_" in text or " _" in text or "*_" in text else text
+
+
+def type_text(kind: Type) -> str:
+    """A type in a comment: the shape, and the dtype where it is not float32."""
+    if isinstance(kind, SequenceType):
+        return f"list of {type_text(kind.element)}"
+    if isinstance(kind, OptionalType):
+        return f"{type_text(kind.element)} or None"
+    if not isinstance(kind, TensorType):
+        return str(kind)
+    dims = "(?)" if kind.shape is None else f"({', '.join(dim_text(dim) for dim in kind.shape)})"
+    return dims if kind.dtype == float32 else f"{dims} {dtype_name(kind.dtype)}"

@@ -1,0 +1,98 @@
+"""Which values are written in place of a variable: those used once, close by, and short enough to read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from burnx.codegen.constants import FLOW
+from burnx.codegen.tree import Call, Item, LayerCall, Op, reads, writes
+from burnx.graph import Node, Value
+
+NEAR = 2
+DEPTH = 3
+LENGTH = 60
+SIZES = ("burnx", "Sizes")
+
+
+def is_sizes(node: Node | None) -> bool:
+    """Whether a node gives sizes, which are written wherever they are used."""
+    return node is not None and (node.domain, node.operator) == SIZES
+
+
+def is_size(node: Node | None) -> bool:
+    """Whether a node makes a scalar of one size."""
+    if node is None or node.domain or node.operator != "Squeeze" or node.inputs[0] is None:
+        return False
+    source = node.inputs[0].producer
+    return is_sizes(source) and source is not None and len(source.attributes["dims"]) == 1
+
+
+def arguments(item: Item) -> list[Value]:
+    """What an item reads, once for each time it stands there; sizes by the tensors they are sizes of."""
+    if isinstance(item, Op) and item.node.operator not in FLOW:
+        values = [value for value in item.node.inputs if value is not None]
+    elif isinstance(item, LayerCall):
+        values = [value for value in item.layer.inputs if value is not None]
+    elif isinstance(item, Call):
+        values = item.inputs
+    else:
+        values = reads(item)
+    return [leaf for value in values for leaf in leaves(value)]
+
+
+def leaves(value: Value) -> list[Value]:
+    """A value, or what is read where it stands if it is sizes."""
+    node = value.producer
+    if is_sizes(node) or is_size(node):
+        assert node is not None
+        return [leaf for source in node.inputs if source is not None for leaf in leaves(source)]
+    return [value]
+
+
+def count_uses(items: Sequence[Item], results: Sequence[Value]) -> Counter[Value]:
+    """How often each value is read."""
+    uses: Counter[Value] = Counter()
+    for item in items:
+        if not is_macro(item):
+            uses.update(arguments(item))
+    for value in results:
+        uses.update(leaves(value))
+    return uses
+
+
+def is_macro(item: Item) -> bool:
+    """Whether an item is no statement of its own, but written wherever its result is used."""
+    return isinstance(item, Op) and (is_sizes(item.node) or is_size(item.node))
+
+
+def inlined(
+    items: Sequence[Item], uses: Counter[Value], results: Sequence[Value]
+) -> dict[Value, Item]:
+    """The values that are written in place, with the item that gives each."""
+    plain = [item for item in items if not is_macro(item)]
+    consumer = {value: place for place, item in enumerate(plain) for value in arguments(item)}
+    found: dict[Value, Item] = {}
+    depth: dict[Value, int] = {}
+    length: dict[Value, int] = {}
+    last = len(plain)
+    for place, item in enumerate(plain):
+        outputs = writes(item)
+        if isinstance(item, Call) or item.node.operator in FLOW or len(outputs) != 1:
+            continue
+        (value,) = outputs
+        inside = [each for each in arguments(item) if each in found]
+        deep = 1 + max((depth[each] for each in inside), default=0)
+        long = _length(item) + sum(length[each] for each in inside)
+        near = consumer.get(value, last if value in results else -1)
+        if uses[value] == 1 and 0 < near - place <= NEAR and deep <= DEPTH and long <= LENGTH:
+            found[value], depth[value], length[value] = item, deep, long
+    return found
+
+
+def _length(item: Op | LayerCall) -> int:
+    """About how many characters an item takes without what is written in place inside it."""
+    if isinstance(item, LayerCall):
+        return 7 + sum(len(part) + 1 for part in item.path[-2:])
+    given = sum(1 for value in item.node.inputs if value is not None)
+    return len(item.node.operator) + 5 + 6 * given + 14 * len(item.node.attributes)

@@ -1,0 +1,145 @@
+"""Where every constant stands: which attribute of which module it is, and what it is called there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from burnx.codegen.names import Names, split_parameter
+from burnx.codegen.scopes import Path
+from burnx.codegen.tree import Call, Item, LayerCall, Op
+from burnx.graph import Graph, Node, Value
+
+# what modules have already, and may not be called
+RESERVED = frozenset(
+    {
+        "append",
+        "children",
+        "forward",
+        "inputs",
+        "load",
+        "load_weights",
+        "named_modules",
+        "named_parameters",
+        "outputs",
+        "parameters",
+        "save_weights",
+    }
+)
+
+
+@dataclass(slots=True)
+class Places:
+    """The attribute path of every constant, by the model's own words and as legal names.
+
+    ``attributes`` gives the legal name of each path; digits stay, as an index into a ``ModuleList``.
+    """
+
+    constants: dict[Value, Path] = field(default_factory=dict)
+    attributes: dict[Path, str] = field(default_factory=dict)
+    lists: set[Path] = field(default_factory=set)
+
+    def legal(self, path: Path) -> tuple[str, ...]:
+        """A path in legal attribute names."""
+        return tuple(self.attributes[path[: length + 1]] for length in range(len(path)))
+
+
+def constants_of(node: Node) -> Iterator[Value]:
+    """The constants a node reads, those that its subgraphs read included."""
+    for value in node.inputs:
+        if value is not None and value.is_constant:
+            yield value
+    for graph in node.subgraphs():
+        yield from _inside(graph)
+
+
+def _inside(graph: Graph) -> Iterator[Value]:
+    for node in graph.nodes:
+        yield from constants_of(node)
+    yield from (value for value in graph.outputs if value.is_constant)
+
+
+def place_constants(root: Call, kept: set[Value], extra: Iterable[Value] = ()) -> Places:
+    """Give each constant of ``kept`` a place: in its layer, else near those who use it.
+
+    ``extra`` are constants that the model's own class needs.
+    """
+    places = Places()
+    users: dict[Value, list[Path]] = {value: [()] for value in extra}
+    taken: dict[Path, object] = {}
+    for item, owner in _walk(root, ()):
+        if isinstance(item, LayerCall):
+            for name, value in item.layer.fields.items():
+                path = (*item.path, name)
+                places.constants.setdefault(value, path)
+                taken[path] = value
+            for value in item.layer.inputs:
+                if value is not None and value.is_constant:
+                    users.setdefault(value, []).append(owner)
+        elif isinstance(item, Call):
+            taken.setdefault(item.path, item)
+        else:
+            for value in constants_of(item.node):
+                users.setdefault(value, []).append(owner)
+    for value, owners in users.items():
+        if value in kept and value not in places.constants:
+            path = _free(_wanted(value, _common(owners)), taken)
+            places.constants[value] = path
+            taken[path] = value
+    _name(places, root)
+    return places
+
+
+def _walk(call: Call, owner: Path) -> Iterator[tuple[Item, Path]]:
+    for item in call.items:
+        yield item, owner
+        if isinstance(item, Call):
+            yield from _walk(item, item.path)
+
+
+def _common(paths: list[Path]) -> Path:
+    first = min(paths, key=len)
+    for length in range(len(first), -1, -1):
+        if all(path[:length] == first[:length] for path in paths):
+            return first[:length]
+    return ()
+
+
+def _wanted(value: Value, owner: Path) -> Path:
+    prefix, leaf = split_parameter(value.name) if "::" not in value.name else ((), "")
+    if prefix and prefix[: len(owner)] == owner:
+        return (*prefix, leaf)
+    return (*owner, leaf or "constant")
+
+
+def _free(path: Path, taken: dict[Path, object]) -> Path:
+    """``path``, or one like it that is no attribute yet and lies below none that holds no others."""
+    found, number = path, 1
+    while found in taken or any(
+        isinstance(taken.get(found[:length]), Value) for length in range(1, len(found))
+    ):
+        number += 1
+        found = (*path[:-1], f"{path[-1]}_{number}")
+        if number > 10_000:
+            return (f"{path[-1]}_{len(taken)}",)
+    return found
+
+
+def _name(places: Places, root: Call) -> None:
+    """Choose the legal name of every attribute."""
+    paths = [*places.constants.values()]
+    paths += [item.path for item, _ in _walk(root, ()) if not isinstance(item, Op)]
+    children: dict[Path, dict[str, None]] = {}
+    for path in paths:
+        for length in range(len(path)):
+            children.setdefault(path[:length], {}).setdefault(path[length])
+    classes = {item.path for item, _ in _walk(root, ()) if isinstance(item, Call)} | {()}
+    for parent, names in children.items():
+        if parent not in classes and all(name.isdigit() for name in names):
+            places.lists.add(parent)
+            places.attributes |= {(*parent, name): name for name in names}
+            continue
+        scope = Names(RESERVED)
+        for name in names:
+            legal = scope.take(name if not name[:1].isdigit() else f"n{name}", "constant")
+            places.attributes[*parent, name] = legal

@@ -1,0 +1,240 @@
+"""A graph as the text of a module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from burnx.capture.recorder import constant_value
+from burnx.codegen.block import Block, Context
+from burnx.codegen.classes import Classes, returned
+from burnx.codegen.constants import literal_input
+from burnx.codegen.dims import dim_text
+from burnx.codegen.layout import render
+from burnx.codegen.names import LOCAL_RESERVED, Names
+from burnx.codegen.nodes import (
+    Assign,
+    Binary,
+    Call,
+    ClassDef,
+    Compare,
+    Docstring,
+    Expr,
+    FunctionDef,
+    IfExp,
+    Import,
+    Module,
+    Param,
+    Stmt,
+    Text,
+    Tuple,
+    constant,
+    name,
+)
+from burnx.codegen.placing import Places, place_constants
+from burnx.codegen.resizing import resource_sizes
+from burnx.codegen.scopes import Scopes, read_scopes
+from burnx.codegen.selfpath import self_path
+from burnx.codegen.tree import Call as ModuleCall
+from burnx.codegen.tree import Item, LayerCall, Op, build_tree
+from burnx.dtype import dtype_name, string
+from burnx.graph import Graph, Node, Value
+from burnx.types import MapType, OptionalType, SequenceType, TensorType, Type
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The text of a module, and its weights: (path of the parameter, name in the model, array)."""
+
+    text: str
+    weights: tuple[tuple[str, str, Any], ...]
+    classes: int
+
+
+def make_source(
+    graph: Graph, origin: str, stem: str, class_name: str = "Model", flat: bool = False
+) -> Source:
+    """The source of a graph; ``origin`` is where it comes from, ``stem`` the name of its weights file."""
+    resource_sizes(graph)
+    scopes = Scopes() if flat else read_scopes(graph.nodes)
+    root = build_tree(graph, scopes, flat)
+    defaults = {value: constant_value(array, value.name) for value, array in graph.defaults.items()}
+    kept = kept_constants(graph, root) | set(defaults.values())
+    fixed = [value for value in graph.outputs if value.is_constant]
+    places = place_constants(root, kept, [*defaults.values(), *fixed])
+    classes = Classes(places, kept, scopes.classes)
+    classes.names.take(class_name)
+    for item in root.items:
+        if isinstance(item, ModuleCall):
+            classes.define(item)
+    weights = tuple(_weights(places))
+    model = _model(graph, root, classes, class_name, defaults)
+    head = _head(graph, origin, stem, classes, bool(weights), class_name, weights)
+    body = (*head, *classes.definitions.values(), model)
+    return Source(render(Module(body)), weights, len(classes.definitions) + 1)
+
+
+def kept_constants(graph: Graph, root: ModuleCall) -> set[Value]:
+    """The constants that are parameters, not literals."""
+    kept = {value for value in graph.outputs if value.is_constant}
+    for item in _items(root):
+        if isinstance(item, LayerCall):
+            kept |= set(item.layer.fields.values())
+            kept |= {
+                value for value in item.layer.inputs if value is not None and value.is_constant
+            }
+        elif isinstance(item, Op):
+            kept |= set(_not_literal(item.node))
+    return kept
+
+
+def _items(call: ModuleCall) -> Iterator[Item]:
+    for item in call.items:
+        yield item
+        if isinstance(item, ModuleCall):
+            yield from _items(item)
+
+
+def _not_literal(node: Node) -> Iterator[Value]:
+    for place, value in enumerate(node.inputs):
+        if value is not None and value.is_constant and literal_input(node, place) is None:
+            yield value
+    for graph in node.subgraphs():
+        yield from (value for value in graph.outputs if value.is_constant)
+        for inner in graph.nodes:
+            yield from _not_literal(inner)
+
+
+def _weights(places: Places) -> Iterator[tuple[str, str, Any]]:
+    for value, path in places.constants.items():
+        if value.array is not None and value.array.dtype != string:
+            legal = ".".join(places.legal(path))
+            yield legal, value.name or legal, value.array
+
+
+# ------------------------------------------------------------------------------- the model's class
+def _model(
+    graph: Graph, root: ModuleCall, classes: Classes, title: str, defaults: Mapping[Value, Value]
+) -> ClassDef:
+    context = Context(
+        classes.places, classes.kept, classes.by_path, classes.lists, (), classes.flow
+    )
+    names = Names(LOCAL_RESERVED)
+    env = {
+        value: names.take(value.name, f"input_{place}") for place, value in enumerate(graph.inputs)
+    }
+    start: list[Stmt] = []
+    required, optional = [], []
+    for value in graph.inputs:
+        if value in defaults:
+            held = self_path(context, classes.places.constants[defaults[value]])
+            chosen = IfExp(held, Compare("is", Text(env[value]), Text("None")), Text(env[value]))
+            start.append(Assign(Text(env[value]), chosen))
+            optional.append(
+                Param(env[value], Binary("|", Text("Tensor"), Text("None")), Text("None"))
+            )
+        else:
+            required.append(Param(env[value], Text("Tensor")))
+    params = (Param("self"), *required, *optional)
+    statements = Block(context, dict(env)).fill(root.items, graph.outputs)
+    forward = FunctionDef("forward", params, (*start, *statements), returned(len(graph.outputs)))
+    init = classes.constructor((), root.items)
+    declared = _declared(graph, env, defaults, classes.places)
+    return ClassDef(title, (name("nn.Module"),), (*declared, *([init] if init else []), forward))
+
+
+def _declared(
+    graph: Graph, env: Mapping[Value, str], defaults: Mapping[Value, Value], places: Places
+) -> list[Stmt]:
+    """``inputs`` and ``outputs`` as class attributes."""
+    ordered = sorted(graph.inputs, key=lambda value: value in defaults)
+    inputs = []
+    for value in ordered:
+        options: list[tuple[str, Expr]] = []
+        if env[value] != value.name:
+            options.append(("parameter", constant(env[value])))
+        if value in defaults:
+            path = ".".join(places.legal(places.constants[defaults[value]]))
+            options += [("optional", constant(True)), ("default", constant(path))]
+        inputs.append(_declaration("Input", value.name, value.type, options))
+    pairs = zip(graph.output_names, graph.outputs, strict=True)
+    outputs = [_declaration("Output", label, value.type, []) for label, value in pairs]
+    statements: list[Stmt] = []
+    if inputs:
+        statements.append(Assign(Text("inputs"), Tuple(tuple(inputs))))
+    return [*statements, Assign(Text("outputs"), Tuple(tuple(outputs)))]
+
+
+def _declaration(
+    kind: str, label: str, described: Type, options: Sequence[tuple[str, Expr]]
+) -> Expr:
+    words: list[str] = []
+    while isinstance(described, (SequenceType, OptionalType)):
+        words.append("sequence" if isinstance(described, SequenceType) else "optional")
+        described = described.element
+    if isinstance(described, MapType):
+        words.append("map")
+        args = (constant(label), constant(dtype_name(described.key)), constant(None))
+    else:
+        args = (constant(label), constant(dtype_name(described.dtype)), constant(_dims(described)))
+    extra = [("kind", constant("(".join(words) + ")" * (len(words) - 1)))] if words else []
+    return Call(Text(kind), args, (*options, *extra))
+
+
+def _dims(kind: TensorType) -> tuple[int | str | None, ...] | None:
+    if kind.shape is None:
+        return None
+    texts = [dim if isinstance(dim, int) else dim_text(dim) for dim in kind.shape]
+    return tuple(None if isinstance(text, str) and "?" in text else text for text in texts)
+
+
+# ------------------------------------------------------------------------------- the head of the file
+def _head(
+    graph: Graph,
+    origin: str,
+    stem: str,
+    classes: Classes,
+    has_weights: bool,
+    title: str,
+    weights: Sequence[tuple[str, str, Any]],
+) -> list[Stmt]:
+    names = ["Input", "Output", "Tensor", *sorted(classes.flow), "nn", "ops"]
+    text = _describe(graph, origin, title, weights)
+    head: list[Stmt] = [Docstring(text), Import("burnx", tuple(names))]
+    if has_weights:
+        head.append(Assign(Text("WEIGHTS"), constant(f"{stem}.safetensors")))
+    return head
+
+
+def _describe(
+    graph: Graph, origin: str, title: str, weights: Sequence[tuple[str, str, Any]]
+) -> str:
+    count = sum(array.size for _, _, array in weights)
+    opset = graph.opsets.get("", 0)
+    written = f", written by {graph.producer}" if graph.producer else ""
+    lines = [
+        f"{graph.name or title}: {_amount(count)} parameters, from {origin} (opset {opset}{written})."
+    ]
+    if graph.doc.strip():
+        lines += ["", graph.doc.strip()[:400]]
+    lines += [
+        "",
+        "Inputs:  " + "; ".join(_described(value.name, value.type) for value in graph.inputs),
+    ]
+    pairs = zip(graph.output_names, graph.outputs, strict=True)
+    lines += ["Outputs: " + "; ".join(_described(label, value.type) for label, value in pairs)]
+    return "\n".join(lines)
+
+
+def _described(label: str, kind: Type) -> str:
+    from burnx.codegen.dims import type_text
+
+    return f"{label} {type_text(kind)}"
+
+
+def _amount(count: int) -> str:
+    for size, unit in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return str(count)

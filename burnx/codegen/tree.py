@@ -1,0 +1,225 @@
+"""The structure of the source: nodes as calls of operators, of layers, and of module classes.
+
+Nodes of one scope become a class where they can be one call: no path leads out of them and back in.  Where they
+cannot, or are too few to be worth a class, they stand in the class around them, under their full path.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import networkx as nx
+
+from burnx.codegen.layers import Layer, find_layer
+from burnx.codegen.names import snake_case, split_parameter
+from burnx.codegen.scopes import Path, Scopes
+from burnx.graph import Graph, Node, Value, uses
+
+
+@dataclass(slots=True, eq=False)
+class Op:
+    """A plain call of an operator."""
+
+    node: Node
+    order: int
+
+
+@dataclass(slots=True, eq=False)
+class LayerCall:
+    """A call of a layer, which is the attribute at ``path``."""
+
+    node: Node
+    order: int
+    layer: Layer
+    path: Path
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """A call of a module of a class of its own, which is the attribute at ``path``."""
+
+    path: Path
+    items: list[Item]
+    order: int
+    inputs: list[Value] = field(default_factory=list)
+    outputs: list[Value] = field(default_factory=list)
+
+
+Item = Op | LayerCall | Call
+
+
+def nodes_of(item: Item) -> list[Node]:
+    """Every node inside an item."""
+    if isinstance(item, Call):
+        return [node for inner in item.items for node in nodes_of(inner)]
+    return [item.node]
+
+
+def reads(item: Item) -> list[Value]:
+    """The run-time values an item needs, in order of first use."""
+    if isinstance(item, Call):
+        return item.inputs
+    if isinstance(item, LayerCall):
+        return [value for value in item.layer.inputs if value is not None and not value.is_constant]
+    return list(dict.fromkeys(value for value in uses(item.node) if not value.is_constant))
+
+
+def writes(item: Item) -> list[Value]:
+    return item.outputs if isinstance(item, Call) else item.node.outputs
+
+
+def build_tree(graph: Graph, scopes: Scopes, flat: bool = False) -> Call:
+    """The graph as the body of the model's class."""
+    items: list[Op | LayerCall] = []
+    layers = {node: layer for node in graph.nodes if (layer := find_layer(node)) is not None}
+    crowds = Counter(scopes.of(node) for node in layers)
+    taken: dict[Path, tuple[object, ...]] = {}
+    for order, node in enumerate(graph.nodes):
+        layer = layers.get(node)
+        if layer is None:
+            items.append(Op(node, order))
+        else:
+            wanted = _wanted_path(layer, scopes.of(node), crowds)
+            items.append(LayerCall(node, order, layer, _free_path(layer, wanted, taken)))
+    places = [(item, () if flat else _group_path(item, scopes)) for item in items]
+    grouper = _Grouper(_users(graph), set(graph.outputs))
+    body = grouper.group(places, ())
+    return Call((), body, 0, list(graph.inputs), list(graph.outputs))
+
+
+def _users(graph: Graph) -> dict[Value, set[Node]]:
+    users: dict[Value, set[Node]] = {}
+    for node in graph.nodes:
+        for value in uses(node):
+            users.setdefault(value, set()).add(node)
+    return users
+
+
+def _group_path(item: Op | LayerCall, scopes: Scopes) -> Path:
+    return item.path[:-1] if isinstance(item, LayerCall) else scopes.of(item.node)
+
+
+def _free_path(layer: Layer, wanted: Path, taken: dict[Path, tuple[object, ...]]) -> Path:
+    """The wanted path, or one like it that no other layer has; equal layers are one."""
+    identity = (layer.kind, layer.args, str(layer.options), *layer.fields.values())
+    path, number = wanted, 1
+    while taken.get(path, identity) != identity or _is_blocked(path, taken):
+        number += 1
+        path = (*wanted[:-1], f"{wanted[-1]}_{number}")
+        if number > len(taken) + 2:
+            path = (f"{'_'.join(wanted)}_{number}",)
+    taken[path] = identity
+    return path
+
+
+def _is_blocked(path: Path, taken: dict[Path, tuple[object, ...]]) -> bool:
+    return any(path[:length] in taken for length in range(1, len(path)))
+
+
+def _wanted_path(layer: Layer, scope: Path, crowds: Counter[Path]) -> Path:
+    """Where a layer stands: by the name of its weight, else by the node's scope."""
+    names = [
+        split_parameter(value.name) for value in layer.fields.values() if "::" not in value.name
+    ]
+    for prefix, leaf in names:
+        if prefix and leaf in layer.fields:
+            return prefix
+    for prefix, leaf in names[:1]:
+        if prefix and leaf.endswith("_weight"):
+            return (*prefix, leaf.removesuffix("_weight"))
+    base = snake_case(layer.kind)
+    if not scope:
+        return (base,)
+    return scope if crowds[scope] == 1 else (*scope, base)
+
+
+@dataclass(slots=True)
+class _Grouper:
+    users: dict[Value, set[Node]]
+    results: set[Value]
+
+    def group(self, places: Sequence[tuple[Op | LayerCall, Path]], prefix: Path) -> list[Item]:
+        """The items below one path, with a ``Call`` for each class."""
+        depth = len(prefix)
+        own: list[Item] = []
+        children: dict[str, list[tuple[Op | LayerCall, Path]]] = {}
+        for item, path in places:
+            if len(path) > depth:
+                children.setdefault(path[depth], []).append((item, path))
+            else:
+                own.append(item)
+        candidates: list[Call] = []
+        for name, inside in children.items():
+            path = (*prefix, name)
+            items = self.group(inside, path)
+            if _is_class(path, items):
+                candidates.append(self._call(path, items))
+            else:
+                own += items
+        return self._acyclic(own, candidates)
+
+    def _call(self, path: Path, items: list[Item]) -> Call:
+        given = {value for item in items for value in writes(item)}
+        needed = dict.fromkeys(
+            value for item in items for value in reads(item) if value not in given
+        )
+        inside = {node for item in items for node in nodes_of(item)}
+        outputs = [
+            value
+            for item in items
+            for value in writes(item)
+            if value in self.results or self.users.get(value, set()) - inside
+        ]
+        order = min(item.order for item in items)
+        return Call(path, items, order, list(needed), outputs)
+
+    def _acyclic(self, own: list[Item], candidates: list[Call]) -> list[Item]:
+        """All items in an order that works; a call that waits for itself is taken apart."""
+        while True:
+            items: list[Item] = [*own, *candidates]
+            order = _order(items)
+            if not order[1]:
+                return order[0]
+            broken = [call for call in candidates if call in order[1]]
+            candidates = [call for call in candidates if call not in order[1]]
+            own = [*own, *(item for call in broken for item in call.items)]
+
+
+def _order(items: list[Item]) -> tuple[list[Item], set[Item]]:
+    """Items sorted, by their place in the graph where that is free; and those that wait for each other."""
+    givers = {value: item for item in items for value in writes(item)}
+    links: nx.DiGraph = nx.DiGraph()
+    links.add_nodes_from(items)
+    for item in items:
+        for value in reads(item):
+            giver = givers.get(value)
+            if giver is not None and giver is not item:
+                links.add_edge(giver, item)
+    knots = [part for part in nx.strongly_connected_components(links) if len(part) > 1]
+    if knots:
+        return [], set().union(*knots)
+    return list(nx.lexicographical_topological_sort(links, key=lambda item: item.order)), set()
+
+
+def _is_class(path: Path, items: Iterable[Item]) -> bool:
+    """Whether the items of a scope are worth a class of their own."""
+    items = list(items)
+    if len(items) < 2 or not any(isinstance(item, (LayerCall, Call)) for item in items):
+        return False
+    if any(isinstance(item, Op) for item in items):
+        return True
+    names = {_below(item, path) for item in items}
+    if all(name.isdigit() for name in names):
+        return False
+    return len(items) > 2 or path[-1].isdigit()
+
+
+def _below(item: Item, path: Path) -> str:
+    """The first attribute below ``path`` on the way to a layer or module."""
+    return (
+        item.path[len(path)]
+        if isinstance(item, (LayerCall, Call)) and len(item.path) > len(path)
+        else ""
+    )
