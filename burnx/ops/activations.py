@@ -86,7 +86,7 @@ def thresholded_relu(x: T, *, alpha: float = 1.0) -> T:
 
 
 @operator("Shrink", since=(9,))
-def shrink(input: T, *, bias: float = 0.0, lambd: float = 0.5) -> T:  # noqa: A002
+def shrink(input: T, *, bias: float = 0.0, lambd: float = 0.5) -> T:
     """x + bias below -lambd, x - bias above lambd, 0 in between.  Source: ONNX Shrink-9"""
     wide = waist.cast_to(input, float64) if is_integer(input.dtype) else widen(input)
     inner = where(wide > lambd, wide - bias, number(0, wide))
@@ -113,7 +113,7 @@ def sigmoid(x: T) -> T:
 
 
 @operator("Tanh", since=(1, 6, 13))
-def tanh(input: T) -> T:  # noqa: A002
+def tanh(input: T) -> T:
     """The hyperbolic tangent.  Source: ONNX Tanh-13"""
     return waist.map("tanh", input)
 
@@ -125,7 +125,7 @@ def softplus(x: T) -> T:
 
 
 @operator("Softsign", since=(1, 22))
-def softsign(input: T) -> T:  # noqa: A002
+def softsign(input: T) -> T:
     """x / (1 + |x|).  Source: ONNX Softsign-22"""
     wide = widen(input)
     return waist.cast_to(wide / (abs(wide) + 1.0), input.dtype)

@@ -62,7 +62,7 @@ def log_softmax_along(x: Tensor, axis: int) -> Tensor:
 
 
 @operator("Softmax", since=(1, 11, 13))
-def softmax(input: T, *, axis: int = -1) -> T:  # noqa: A002
+def softmax(input: T, *, axis: int = -1) -> T:
     """exp(x) / sum(exp(x)) along an axis.  Source: ONNX Softmax-13"""
     place, wide = (normal_axis(axis, input.ndim),), widen(input)
     powers = waist.map("exp", wide - fold_axes("max", wide, place))
@@ -70,14 +70,14 @@ def softmax(input: T, *, axis: int = -1) -> T:  # noqa: A002
 
 
 @operator("LogSoftmax", since=(1, 11, 13))
-def log_softmax(input: T, *, axis: int = -1) -> T:  # noqa: A002
+def log_softmax(input: T, *, axis: int = -1) -> T:
     """The logarithm of softmax, without computing softmax.  Source: ONNX LogSoftmax-13"""
     place = normal_axis(axis, input.ndim)
     return waist.cast_to(log_softmax_along(widen(input), place), input.dtype)
 
 
 @operator("Hardmax", since=(1, 11, 13))
-def hardmax(input: T, *, axis: int = -1) -> T:  # noqa: A002
+def hardmax(input: T, *, axis: int = -1) -> T:
     """1 at the first greatest element along an axis, else 0.  Source: ONNX Hardmax-13"""
     place = normal_axis(axis, input.ndim)
     found = _place_of("max", input, place, 1, 0)
@@ -90,7 +90,7 @@ def _flattened_before_13(entry: Operator) -> None:
     """Register a softmax as it was: over all axes from ``axis`` on together."""
 
     @entry.upgrade(from_version=12)
-    def softmax_1(input: T, *, axis: int = 1) -> T:  # noqa: A002
+    def softmax_1(input: T, *, axis: int = 1) -> T:
         if axis == -1:
             return entry(input, axis=-1)
         return reshape(entry(flatten(input, axis=axis), axis=-1), shape(input))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from burnx import waist
-from burnx.dtype import SIGNED, dtype_name, packed_bits
+from burnx.dtype import SIGNED, DType, dtype_name, packed_bits
 from burnx.errors import DTypeError, ModelError
 from burnx.ops.conversion import attribute_dtype
 from burnx.ops.kinds import T1, T2, T
@@ -50,9 +50,9 @@ def bitwise_not(x: T) -> T:
 
 
 @operator("BitCast", since=(26,))
-def bit_cast(input: T1, *, to: int | str = REQUIRED) -> T2:  # type: ignore[assignment] # noqa: A002
+def bit_cast(input: T1, *, to: int | str = REQUIRED) -> T2:  # type: ignore[assignment]
     """The same bits read as another dtype of the same width.  Source: ONNX BitCast-26"""
-    wanted = attribute_dtype(to)
+    wanted: DType = attribute_dtype(to)  # type: ignore[assignment]
     if _width(input.dtype) != _width(wanted):
         raise DTypeError(
             f"BitCast keeps the width: {dtype_name(input.dtype)} and {dtype_name(wanted)} differ"
@@ -60,10 +60,10 @@ def bit_cast(input: T1, *, to: int | str = REQUIRED) -> T2:  # type: ignore[assi
     return waist.bitcast(input, wanted)
 
 
-def _width(dtype: object) -> int:
-    return packed_bits(dtype)  # type: ignore[arg-type]
+def _width(dtype: DType) -> int:
+    return packed_bits(dtype)
 
 
 @bit_cast.infer
 def _bit_cast_types(inputs, attributes, count):  # type: ignore[no-untyped-def]
-    return [TensorType(attribute_dtype(attributes["to"]), None)]
+    return [TensorType(attribute_dtype(attributes["to"]), None)]  # type: ignore[arg-type]

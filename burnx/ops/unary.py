@@ -9,13 +9,13 @@ from burnx.ops.precision import map_float, number
 
 
 @operator("Exp", since=(1, 6, 13))
-def exp(input: T) -> T:  # noqa: A002
+def exp(input: T) -> T:
     """e to the power of x.  Source: ONNX Exp-13"""
     return waist.map("exp", input)
 
 
 @operator("Log", since=(1, 6, 13))
-def log(input: T) -> T:  # noqa: A002
+def log(input: T) -> T:
     """The natural logarithm.  Source: ONNX Log-13"""
     return waist.map("log", input)
 
@@ -27,67 +27,67 @@ def sqrt(x: T) -> T:
 
 
 @operator("Sin", since=(7, 22))
-def sin(input: T) -> T:  # noqa: A002
+def sin(input: T) -> T:
     """The sine.  Source: ONNX Sin-22"""
     return waist.map("sin", input)
 
 
 @operator("Cos", since=(7, 22))
-def cos(input: T) -> T:  # noqa: A002
+def cos(input: T) -> T:
     """The cosine.  Source: ONNX Cos-22"""
     return waist.map("cos", input)
 
 
 @operator("Tan", since=(7, 22))
-def tan(input: T) -> T:  # noqa: A002
+def tan(input: T) -> T:
     """The tangent.  Source: ONNX Tan-22"""
     return waist.map("tan", input)
 
 
 @operator("Asin", since=(7, 22))
-def asin(input: T) -> T:  # noqa: A002
+def asin(input: T) -> T:
     """The angle of a sine.  Source: ONNX Asin-22"""
     return waist.map("asin", input)
 
 
 @operator("Acos", since=(7, 22))
-def acos(input: T) -> T:  # noqa: A002
+def acos(input: T) -> T:
     """The angle of a cosine.  Source: ONNX Acos-22"""
     return waist.map("acos", input)
 
 
 @operator("Atan", since=(7, 22))
-def atan(input: T) -> T:  # noqa: A002
+def atan(input: T) -> T:
     """The angle of a tangent.  Source: ONNX Atan-22"""
     return waist.map("atan", input)
 
 
 @operator("Sinh", since=(9, 22))
-def sinh(input: T) -> T:  # noqa: A002
+def sinh(input: T) -> T:
     """The hyperbolic sine.  Source: ONNX Sinh-22"""
     return waist.map("sinh", input)
 
 
 @operator("Cosh", since=(9, 22))
-def cosh(input: T) -> T:  # noqa: A002
+def cosh(input: T) -> T:
     """The hyperbolic cosine.  Source: ONNX Cosh-22"""
     return waist.map("cosh", input)
 
 
 @operator("Asinh", since=(9, 22))
-def asinh(input: T) -> T:  # noqa: A002
+def asinh(input: T) -> T:
     """The inverse hyperbolic sine.  Source: ONNX Asinh-22"""
     return waist.map("asinh", input)
 
 
 @operator("Acosh", since=(9, 22))
-def acosh(input: T) -> T:  # noqa: A002
+def acosh(input: T) -> T:
     """The inverse hyperbolic cosine.  Source: ONNX Acosh-22"""
     return waist.map("acosh", input)
 
 
 @operator("Atanh", since=(9, 22))
-def atanh(input: T) -> T:  # noqa: A002
+def atanh(input: T) -> T:
     """The inverse hyperbolic tangent.  Source: ONNX Atanh-22"""
     return waist.map("atanh", input)
 
@@ -105,13 +105,13 @@ def ceil(x: T) -> T:
 
 
 @operator("Round", since=(11, 22))
-def round(x: T) -> T:  # noqa: A001
+def round(x: T) -> T:
     """The nearest whole number, of two the even one.  Source: ONNX Round-22"""
     return waist.map("round", x)
 
 
 @operator("Erf", since=(9, 13))
-def erf(input: T) -> T:  # noqa: A002
+def erf(input: T) -> T:
     """The error function.  Source: ONNX Erf-13"""
     return map_float("erf", input)
 
