@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from burnx import waist
+from burnx.dtype import DType
 from burnx.ops.kinds import Int64, T
 from burnx.ops.movement import axis_list, normal_axes
 from burnx.ops.operator import Operator, operator
@@ -37,17 +38,17 @@ def fold_axes(function: str, x: Tensor, axes: Axes, keepdims: int = 1) -> Tensor
     return waist.reshape(result, kept) if keepdims else result
 
 
-def count_along(x: Tensor, axes: Axes) -> Tensor:
-    """How many elements are combined into one, as a scalar of the dtype of x."""
+def count_along(x: Tensor, axes: Axes, dtype: DType) -> Tensor:
+    """How many elements of x are combined into one, as a scalar."""
     total = product(x.shape[axis] for axis in axes)
     if isinstance(total, int):
-        return number(total, x)
-    return waist.cast_to(waist.reshape(waist.sizes(total), ()), x.dtype)
+        return waist.constant(total, dtype)
+    return waist.cast_to(waist.reshape(waist.sizes(total), ()), dtype)
 
 
 def mean_along(x: Tensor, axes: Axes, keepdims: int = 1) -> Tensor:
     """The mean along ``axes``; integers truncate towards zero."""
-    return waist.map("div", fold_axes("sum", x, axes, keepdims), count_along(x, axes))
+    return waist.map("div", fold_axes("sum", x, axes, keepdims), count_along(x, axes, x.dtype))
 
 
 def log_sum_exp(x: Tensor, axes: Axes, keepdims: int = 1) -> Tensor:
