@@ -53,7 +53,7 @@ def prelu_6(x: T, slope: T) -> T:
     return prelu(x, reshape(slope, [-1] + [1] * max(x.ndim - 2, 0)))
 
 
-@operator("Elu", since=(1, 6, 22))
+@operator("Elu", since=(1, 6, 22), meaning=6)
 def elu(x: T, *, alpha: float = 1.0) -> T:
     """x, and alpha * (exp(x) - 1) below 0.  Source: ONNX Elu-22"""
     wide = widen(x)
@@ -61,7 +61,7 @@ def elu(x: T, *, alpha: float = 1.0) -> T:
     return waist.cast_to(where(wide > 0, wide, below), x.dtype)
 
 
-@operator("Selu", since=(1, 6, 22))
+@operator("Selu", since=(1, 6, 22), meaning=6)
 def selu(
     x: T, *, alpha: float = 1.67326319217681884765625, gamma: float = 1.05070102214813232421875
 ) -> T:
@@ -71,7 +71,7 @@ def selu(
     return waist.cast_to(where(wide > 0, wide, below) * gamma, x.dtype)
 
 
-@operator("Celu", since=(12, 28))
+@operator("Celu", since=(12, 28), meaning=12)
 def celu(x: T, *, alpha: float = 1.0) -> T:
     """max(0, x) + min(0, alpha * (exp(x / alpha) - 1)).  Source: ONNX Celu-28"""
     wide = widen(x)
@@ -79,13 +79,13 @@ def celu(x: T, *, alpha: float = 1.0) -> T:
     return waist.cast_to(_max(wide, 0) + _min(below, 0), x.dtype)
 
 
-@operator("ThresholdedRelu", since=(10, 22))
+@operator("ThresholdedRelu", since=(10, 22), meaning=10)
 def thresholded_relu(x: T, *, alpha: float = 1.0) -> T:
     """x where it is above ``alpha``, else 0.  Source: ONNX ThresholdedRelu-22"""
     return where(widen(x) > alpha, x, number(0, x))
 
 
-@operator("Shrink", since=(9,))
+@operator("Shrink", since=(9,), meaning=9)
 def shrink(input: T, *, bias: float = 0.0, lambd: float = 0.5) -> T:
     """x + bias below -lambd, x - bias above lambd, 0 in between.  Source: ONNX Shrink-9"""
     wide = waist.cast_to(input, float64) if is_integer(input.dtype) else widen(input)
@@ -93,7 +93,7 @@ def shrink(input: T, *, bias: float = 0.0, lambd: float = 0.5) -> T:
     return waist.cast_to(where(wide < -lambd, wide + bias, inner), input.dtype)
 
 
-@operator("HardSigmoid", since=(1, 6, 22))
+@operator("HardSigmoid", since=(1, 6, 22), meaning=6)
 def hard_sigmoid(x: T, *, alpha: float = 0.2, beta: float = 0.5) -> T:
     """max(0, min(1, alpha * x + beta)).  Source: ONNX HardSigmoid-22"""
     return waist.cast_to(_max(_min(widen(x) * alpha + beta, 1), 0), x.dtype)
@@ -118,13 +118,13 @@ def tanh(input: T) -> T:
     return waist.map("tanh", input)
 
 
-@operator("Softplus", since=(1, 22))
+@operator("Softplus", since=(1, 22), meaning=1)
 def softplus(x: T) -> T:
     """log(exp(x) + 1), also where exp(x) is too large.  Source: ONNX Softplus-22"""
     return waist.map("softplus", x)
 
 
-@operator("Softsign", since=(1, 22))
+@operator("Softsign", since=(1, 22), meaning=1)
 def softsign(input: T) -> T:
     """x / (1 + |x|).  Source: ONNX Softsign-22"""
     wide = widen(input)

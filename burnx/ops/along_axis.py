@@ -43,7 +43,7 @@ def _running(function: str, x: Tensor, axis: Tensor, reverse: int, exclusive: in
     return waist.cumulate(function, x, normal_axis(axes[0], x.ndim), bool(reverse), bool(exclusive))
 
 
-@operator("CumSum", since=(11, 14))
+@operator("CumSum", since=(11, 14), meaning=11)
 def cum_sum(x: T, axis: T2, *, exclusive: int = 0, reverse: int = 0) -> T:
     """Running sums along an axis.  Source: ONNX CumSum-14"""
     return _running("sum", x, axis, reverse, exclusive)

@@ -12,7 +12,7 @@ from burnx.ops.operator import operator
 from burnx.tensor import Tensor
 
 
-@operator("BatchNormalization", since=(1, 6, 7, 9, 14, 15), outputs=1, meaning=14)
+@operator("BatchNormalization", since=(1, 6, 7, 9, 14, 15), outputs=1)
 def batch_normalization(
     x: T,
     scale: T1,

@@ -11,7 +11,7 @@ from burnx.ops.operator import REQUIRED, operator
 from burnx.types import TensorType
 
 
-@operator("BitShift", since=(11, 28))
+@operator("BitShift", since=(11, 28), meaning=11)
 def bit_shift(x: T, y: T, *, direction: str = REQUIRED) -> T:  # type: ignore[assignment]
     """Move the bits by y places; to the "RIGHT" a negative number keeps its sign.  Source: ONNX BitShift-28"""
     if direction not in ("LEFT", "RIGHT"):

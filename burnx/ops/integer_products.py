@@ -88,7 +88,7 @@ def _corrected_product(
     return y
 
 
-@operator("MatMulInteger", since=(10,))
+@operator("MatMulInteger", since=(10,), meaning=10)
 def mat_mul_integer(
     a: T1, b: T2, a_zero_point: T1 | None = None, b_zero_point: T2 | None = None
 ) -> Int32:
@@ -96,7 +96,7 @@ def mat_mul_integer(
     return _matrix_product(a, b, a_zero_point, b_zero_point)
 
 
-@operator("QLinearMatMul", since=(10, 21))
+@operator("QLinearMatMul", since=(10, 21), meaning=10)
 def q_linear_mat_mul(
     a: T1,
     a_scale: TS,
@@ -177,7 +177,7 @@ def _sum_under_window(x: Tensor, w: Tensor, window: Window, group: int) -> Tenso
     return waist.reshape(wide, [n, w.shape[0], *out])
 
 
-@operator("ConvInteger", since=(10,))
+@operator("ConvInteger", since=(10,), meaning=10)
 def conv_integer(
     x: T1,
     w: T2,
@@ -198,7 +198,7 @@ def conv_integer(
     return _integer_conv(x, w, x_zero_point, w_zero_point, window, group)
 
 
-@operator("QLinearConv", since=(10,))
+@operator("QLinearConv", since=(10,), meaning=10)
 def q_linear_conv(
     x: T1,
     x_scale: Float32,

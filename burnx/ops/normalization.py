@@ -100,7 +100,7 @@ def simplified_layer_normalization(
     return scaled(result, scale, None, scale.dtype), inverse
 
 
-@operator("GroupNormalization", since=(18, 21))
+@operator("GroupNormalization", since=(18, 21), meaning=21)
 def group_normalization(
     x: T,
     scale: T,
@@ -144,7 +144,7 @@ def group_normalization_18(
     return group_normalization(x, scale, bias, num_groups=num_groups, epsilon=epsilon)
 
 
-@operator("InstanceNormalization", since=(1, 6, 22))
+@operator("InstanceNormalization", since=(1, 6, 22), meaning=6)
 def instance_normalization(input: T, scale: T, b: T, *, epsilon: float = 1e-5) -> T:
     """Normalize each channel of each sample.  Source: ONNX InstanceNormalization-22"""
     rank = input.ndim
@@ -160,7 +160,7 @@ def mean_variance_normalization(x: T, *, axes: Sequence[int] = (0, 2, 3)) -> T:
     return waist.cast_to(distance / (waist.map("sqrt", variance) + 1e-9), x.dtype)
 
 
-@operator("LpNormalization", since=(1, 22))
+@operator("LpNormalization", since=(1, 22), meaning=1)
 def lp_normalization(input: T, *, axis: int = -1, p: int = 2) -> T:
     """x over its norm along an axis; zeros stay zeros.  Source: ONNX LpNormalization-22"""
     if p not in (1, 2):

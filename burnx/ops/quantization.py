@@ -154,7 +154,7 @@ def _dequantize_types(inputs, attributes, count):  # type: ignore[no-untyped-def
     return [TensorType(dtype_of_code(code) if code else inputs[1].dtype, None)]
 
 
-@operator("DynamicQuantizeLinear", since=(11,))
+@operator("DynamicQuantizeLinear", since=(11,), meaning=11)
 def dynamic_quantize_linear(x: T1) -> tuple[T2, Float32, T2]:
     """Quantize to uint8 by the range of the data, which is made to hold 0; of zeros alone the scale is 1.
 

@@ -70,7 +70,7 @@ def reduce_sum(
     return fold_axes("sum", data, reduced_axes(data, axes, noop_with_empty_axes), keepdims)
 
 
-@operator("ReduceMean", since=(1, 11, 13, 18))
+@operator("ReduceMean", since=(1, 11, 13, 18), meaning=18)
 def reduce_mean(
     data: T, axes: Int64 | None = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0
 ) -> T:
@@ -79,7 +79,7 @@ def reduce_mean(
     return waist.cast_to(mean_along(widen(data), chosen, keepdims), data.dtype)
 
 
-@operator("ReduceProd", since=(1, 11, 13, 18))
+@operator("ReduceProd", since=(1, 11, 13, 18), meaning=18)
 def reduce_prod(
     data: T, axes: Int64 | None = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0
 ) -> T:
@@ -87,7 +87,7 @@ def reduce_prod(
     return fold_axes("prod", data, reduced_axes(data, axes, noop_with_empty_axes), keepdims)
 
 
-@operator("ReduceMax", since=(1, 11, 12, 13, 18, 20))
+@operator("ReduceMax", since=(1, 11, 12, 13, 18, 20), meaning=18)
 def reduce_max(
     data: T, axes: Int64 | None = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0
 ) -> T:
@@ -95,7 +95,7 @@ def reduce_max(
     return fold_axes("max", data, reduced_axes(data, axes, noop_with_empty_axes), keepdims)
 
 
-@operator("ReduceMin", since=(1, 11, 12, 13, 18, 20))
+@operator("ReduceMin", since=(1, 11, 12, 13, 18, 20), meaning=18)
 def reduce_min(
     data: T, axes: Int64 | None = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0
 ) -> T:
@@ -103,7 +103,7 @@ def reduce_min(
     return fold_axes("min", data, reduced_axes(data, axes, noop_with_empty_axes), keepdims)
 
 
-@operator("ReduceL1", since=(1, 11, 13, 18))
+@operator("ReduceL1", since=(1, 11, 13, 18), meaning=18)
 def reduce_l1(
     data: T, axes: Int64 | None = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0
 ) -> T:
@@ -112,7 +112,7 @@ def reduce_l1(
     return fold_axes("sum", waist.map("abs", data), chosen, keepdims)
 
 
-@operator("ReduceL2", since=(1, 11, 13, 18))
+@operator("ReduceL2", since=(1, 11, 13, 18), meaning=18)
 def reduce_l2(
     data: T, axes: Int64 | None = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0
 ) -> T:
@@ -123,7 +123,7 @@ def reduce_l2(
     return waist.cast_to(waist.map("sqrt", total), data.dtype)
 
 
-@operator("ReduceLogSum", since=(1, 11, 13, 18, 28))
+@operator("ReduceLogSum", since=(1, 11, 13, 18, 28), meaning=18)
 def reduce_log_sum(
     data: T, axes: Int64 | None = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0
 ) -> T:
@@ -133,7 +133,7 @@ def reduce_log_sum(
     return waist.cast_to(waist.map("log", total), data.dtype)
 
 
-@operator("ReduceLogSumExp", since=(1, 11, 13, 18, 28))
+@operator("ReduceLogSumExp", since=(1, 11, 13, 18, 28), meaning=18)
 def reduce_log_sum_exp(
     data: T, axes: Int64 | None = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0
 ) -> T:
@@ -142,7 +142,7 @@ def reduce_log_sum_exp(
     return waist.cast_to(log_sum_exp(as_float(data), chosen, keepdims), data.dtype)
 
 
-@operator("ReduceSumSquare", since=(1, 11, 13, 18))
+@operator("ReduceSumSquare", since=(1, 11, 13, 18), meaning=18)
 def reduce_sum_square(
     data: T, axes: Int64 | None = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0
 ) -> T:

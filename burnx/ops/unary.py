@@ -26,67 +26,67 @@ def sqrt(x: T) -> T:
     return waist.map("sqrt", x)
 
 
-@operator("Sin", since=(7, 22))
+@operator("Sin", since=(7, 22), meaning=7)
 def sin(input: T) -> T:
     """The sine.  Source: ONNX Sin-22"""
     return waist.map("sin", input)
 
 
-@operator("Cos", since=(7, 22))
+@operator("Cos", since=(7, 22), meaning=7)
 def cos(input: T) -> T:
     """The cosine.  Source: ONNX Cos-22"""
     return waist.map("cos", input)
 
 
-@operator("Tan", since=(7, 22))
+@operator("Tan", since=(7, 22), meaning=7)
 def tan(input: T) -> T:
     """The tangent.  Source: ONNX Tan-22"""
     return waist.map("tan", input)
 
 
-@operator("Asin", since=(7, 22))
+@operator("Asin", since=(7, 22), meaning=7)
 def asin(input: T) -> T:
     """The angle of a sine.  Source: ONNX Asin-22"""
     return waist.map("asin", input)
 
 
-@operator("Acos", since=(7, 22))
+@operator("Acos", since=(7, 22), meaning=7)
 def acos(input: T) -> T:
     """The angle of a cosine.  Source: ONNX Acos-22"""
     return waist.map("acos", input)
 
 
-@operator("Atan", since=(7, 22))
+@operator("Atan", since=(7, 22), meaning=7)
 def atan(input: T) -> T:
     """The angle of a tangent.  Source: ONNX Atan-22"""
     return waist.map("atan", input)
 
 
-@operator("Sinh", since=(9, 22))
+@operator("Sinh", since=(9, 22), meaning=9)
 def sinh(input: T) -> T:
     """The hyperbolic sine.  Source: ONNX Sinh-22"""
     return waist.map("sinh", input)
 
 
-@operator("Cosh", since=(9, 22))
+@operator("Cosh", since=(9, 22), meaning=9)
 def cosh(input: T) -> T:
     """The hyperbolic cosine.  Source: ONNX Cosh-22"""
     return waist.map("cosh", input)
 
 
-@operator("Asinh", since=(9, 22))
+@operator("Asinh", since=(9, 22), meaning=9)
 def asinh(input: T) -> T:
     """The inverse hyperbolic sine.  Source: ONNX Asinh-22"""
     return waist.map("asinh", input)
 
 
-@operator("Acosh", since=(9, 22))
+@operator("Acosh", since=(9, 22), meaning=9)
 def acosh(input: T) -> T:
     """The inverse hyperbolic cosine.  Source: ONNX Acosh-22"""
     return waist.map("acosh", input)
 
 
-@operator("Atanh", since=(9, 22))
+@operator("Atanh", since=(9, 22), meaning=9)
 def atanh(input: T) -> T:
     """The inverse hyperbolic tangent.  Source: ONNX Atanh-22"""
     return waist.map("atanh", input)
@@ -104,7 +104,7 @@ def ceil(x: T) -> T:
     return waist.map("ceil", x)
 
 
-@operator("Round", since=(11, 22))
+@operator("Round", since=(11, 22), meaning=11)
 def round(x: T) -> T:
     """The nearest whole number, of two the even one.  Source: ONNX Round-22"""
     return waist.map("round", x)
@@ -122,7 +122,7 @@ def is_nan(x: T1) -> Bool:
     return waist.map("is_nan", x)
 
 
-@operator("IsInf", since=(10, 20))
+@operator("IsInf", since=(10, 20), meaning=10)
 def is_inf(x: T1, *, detect_negative: int = 1, detect_positive: int = 1) -> Bool:
     """Whether it is infinite, of the signs to detect.  Source: ONNX IsInf-20"""
     infinite = waist.map("is_inf", x)
