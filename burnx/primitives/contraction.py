@@ -101,7 +101,7 @@ def _infer_conv(
             f"conv takes (n, c, *s) and (m, c / groups, *k): {shape_text(x.shape)} and {shape_text(w.shape)}"
         )
     channels, out_channels = w.shape[1] * groups, w.shape[0]
-    if _surely_differ(x.shape[1], channels) or out_channels % groups != 0:
+    if _surely_differ(x.shape[1], channels) or _surely_differ(out_channels % groups, 0):
         raise ShapeError(
             f"conv of {shape_text(x.shape)} with {shape_text(w.shape)} in {groups} groups needs "
             f"{channels} input channels and a multiple of {groups} output channels"
