@@ -41,7 +41,7 @@ def non_zero(x: T) -> Int64:
 
 
 @operator("Compress", since=(9, 11, 28))
-def compress(input: T, condition: T1, *, axis: int | None = None) -> T:  # noqa: A002
+def compress(input: T, condition: T1, *, axis: int | None = None) -> T:
     """The slices whose condition holds; elements of the flattened input without ``axis``.
 
     Source: ONNX Compress-28
@@ -74,7 +74,7 @@ def one_hot(indices: T1, depth: T2, values: T3, *, axis: int = -1) -> T3:
 
 
 @operator("TopK", since=(1, 10, 11, 24))
-def top_k(x: T, k: Int64, *, axis: int = -1, largest: int = 1, sorted: int = 1) -> tuple[T, I]:  # noqa: A002
+def top_k(x: T, k: Int64, *, axis: int = -1, largest: int = 1, sorted: int = 1) -> tuple[T, I]:
     """The ``k`` greatest (or least) elements along an axis, in order, and where they stood.
 
     NaN is the greatest of all; of equal elements the first comes first.  Source: ONNX TopK-24
@@ -102,11 +102,11 @@ def _top_k_types(inputs, attributes, count):  # type: ignore[no-untyped-def]
 @top_k.upgrade(from_version=9)
 def top_k_1(x: T, *, k: int = REQUIRED, axis: int = -1) -> tuple[T, I]:  # type: ignore[assignment]
     """TopK whose count is an attribute."""
-    return top_k(x, np.array([k], np.int64), axis=axis)  # type: ignore[no-any-return]
+    return top_k(x, np.array([k], np.int64), axis=axis)
 
 
 @operator("Unique", since=(11, 28), outputs=1)
-def unique(x: T, *, axis: int | None = None, sorted: int = 1) -> tuple[T, Int64, Int64, Int64]:  # noqa: A002
+def unique(x: T, *, axis: int | None = None, sorted: int = 1) -> tuple[T, Int64, Int64, Int64]:
     """The distinct elements (or slices along ``axis``), where each stood first, which one each was, and how often.
 
     In ascending order, or by first appearance if not ``sorted``.  Source: ONNX Unique-28
@@ -144,7 +144,7 @@ def _unique(x: Array, axis: int | None, in_order: bool) -> list[Array]:
 
 @operator("ReverseSequence", since=(10, 28))
 def reverse_sequence(
-    input: T,  # noqa: A002
+    input: T,
     sequence_lens: Int64,
     *,
     batch_axis: int = 1,
@@ -169,7 +169,7 @@ def _diagonal_distance(rows: Dim, columns: Dim, k: Tensor) -> Tensor:
 
 
 @operator("Trilu", since=(14,))
-def trilu(input: T, k: Int64 | None = None, *, upper: int = 1) -> T:  # noqa: A002
+def trilu(input: T, k: Int64 | None = None, *, upper: int = 1) -> T:
     """The upper (or lower) triangle from the k-th diagonal on, zero elsewhere.  Source: ONNX Trilu-14"""
     if input.ndim < 2:
         raise ShapeError(f"Trilu takes matrices, not rank {input.ndim}")
@@ -181,11 +181,12 @@ def trilu(input: T, k: Int64 | None = None, *, upper: int = 1) -> T:  # noqa: A0
 
 
 @operator("EyeLike", since=(9, 22))
-def eye_like(input: T1, *, dtype: int | None = None, k: int = 0) -> T2:  # noqa: A002
+def eye_like(input: T1, *, dtype: int | None = None, k: int = 0) -> T2:
     """Ones on the k-th diagonal of a matrix of the input's shape, zero elsewhere.  Source: ONNX EyeLike-22"""
     if input.ndim != 2:
         raise ShapeError(f"EyeLike takes a matrix, not rank {input.ndim}")
-    distance = _diagonal_distance(*input.shape, waist.constant(k, int64))
+    rows, columns = input.shape
+    distance = _diagonal_distance(rows, columns, waist.constant(k, int64))
     ones = waist.map("eq", distance, waist.constant(0, int64))
     return waist.cast_to(ones, input.dtype if dtype is None else dtype_of_code(dtype))
 
