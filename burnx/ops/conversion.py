@@ -68,7 +68,7 @@ def _to_power_of_two(x: Tensor, saturate: bool, round_mode: str) -> Tensor:
 def cast_like(input: T1, target_type: T2, *, saturate: int = 1, round_mode: str = "up") -> T2:
     """Convert the elements to the dtype of another tensor.  Source: ONNX CastLike-25"""
     name = dtype_name(target_type.dtype)
-    return cast(input, to=name, saturate=saturate, round_mode=round_mode)  # type: ignore[no-any-return]
+    return cast(input, to=name, saturate=saturate, round_mode=round_mode)
 
 
 @cast.infer

@@ -64,7 +64,7 @@ def dft_17(
 ) -> T1:
     """DFT with its axis as an attribute."""
     where = np.array(axis, np.int64)
-    return dft(input, dft_length, where, inverse=inverse, onesided=onesided)  # type: ignore[no-any-return]
+    return dft(input, dft_length, where, inverse=inverse, onesided=onesided)
 
 
 def _signal_axis(axis: int, rank: int) -> int:
@@ -79,7 +79,7 @@ def _parts(x: Tensor) -> list[Tensor]:
     count = x.shape[-1]
     if count not in (1, 2):
         raise ShapeError(f"a signal has 1 or 2 parts on its last axis, not {count}")
-    return [waist.slice_axis(x, x.ndim - 1, part, 1) for part in range(count)]  # type: ignore[arg-type]
+    return [waist.slice_axis(x, x.ndim - 1, part, 1) for part in range(count)]
 
 
 def _fitted(x: Tensor, axis: int, length: Dim) -> Tensor:
