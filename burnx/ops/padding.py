@@ -31,22 +31,40 @@ def pad(
     ``pads`` holds the widths before, then those after.  Source: ONNX Pad-25
     """
     chosen = range(data.ndim) if axes is None else normal_axes(axis_list(axes), data.ndim)
-    widths = waist.dims(pads)
-    if len(widths) != 2 * len(chosen):
-        raise ShapeError(f"Pad takes two widths for each of {len(chosen)} axes, not {len(widths)}")
-    low: list[Dim] = [0] * data.ndim
-    high: list[Dim] = [0] * data.ndim
-    for axis, before, after in zip(
-        chosen, widths[: len(chosen)], widths[len(chosen) :], strict=True
-    ):
-        low[axis], high[axis] = before, after
+    count = len(chosen)
+    cut, grown = _widths(pads, 2 * count)
+    for place, axis in enumerate(chosen):
+        data = _cut_axis(data, axis, cut[place], cut[count + place])
     if mode == "constant":
+        low: list[Dim] = [0] * data.ndim
+        high: list[Dim] = [0] * data.ndim
+        for place, axis in enumerate(chosen):
+            low[axis], high[axis] = grown[place], grown[count + place]
         return waist.pad(data, _filling(data, constant_value), low, high)
     if mode not in _SOURCES:
         raise ModelError(f'Pad has the modes constant, {", ".join(_SOURCES)}, not "{mode}"')
-    for axis in chosen:
-        data = _pad_axis(data, axis, low[axis], high[axis], mode)
+    for place, axis in enumerate(chosen):
+        data = _pad_axis(data, axis, grown[place], grown[count + place], mode)
     return data
+
+
+def _widths(pads: Tensor, count: int) -> tuple[Sequence[Dim], Sequence[Dim]]:
+    """What is cut off, and what is added, at each end: a size is never negative."""
+    if pads.shape != (count,) and all(isinstance(dim, int) for dim in pads.shape):
+        raise ShapeError(f"Pad takes two widths for each of {count // 2} axes, not {pads.shape}")
+    known = waist.known_dims(pads)
+    if known is not None:
+        return [maximum(0 - width, 0) for width in known], [maximum(width, 0) for width in known]
+    zero = waist.constant(0, pads.dtype)
+    negative = waist.map("max", waist.map("neg", pads), zero)
+    return waist.dims(negative), waist.dims(waist.map("max", pads, zero))
+
+
+def _cut_axis(data: Tensor, axis: int, low: Dim, high: Dim) -> Tensor:
+    if low == 0 and high == 0:
+        return data
+    n = data.shape[axis]
+    return waist.slice_axis(data, axis, minimum(low, n), maximum(n - low - high, 0))
 
 
 def _filling(data: Tensor, value: Tensor | None) -> Tensor:
@@ -58,11 +76,8 @@ def _filling(data: Tensor, value: Tensor | None) -> Tensor:
 def _pad_axis(data: Tensor, axis: int, low: Dim, high: Dim, mode: str) -> Tensor:
     if low == 0 and high == 0:
         return data
-    start = maximum(0 - low, 0)
-    kept = maximum(data.shape[axis] - start - maximum(0 - high, 0), 0)
-    data = waist.slice_axis(data, axis, minimum(start, data.shape[axis]), kept)
-    before, after = maximum(low, 0), maximum(high, 0)
-    place = waist.map("sub", along(before + kept + after, 0, 1), dim_tensor(before))
+    kept = data.shape[axis]
+    place = waist.map("sub", along(low + kept + high, 0, 1), dim_tensor(low))
     return waist.take(data, _SOURCES[mode](place, dim_tensor(kept)), axis)
 
 

@@ -14,7 +14,7 @@ from burnx.ops.kinds import T1, T2, T3, Int64
 from burnx.ops.operator import operator
 from burnx.ops.selection import along, dim_tensor, scalar_dim
 from burnx.shape import Dim, minimum
-from burnx.tensor import Tensor
+from burnx.tensor import Tensor, Undetermined
 from burnx.types import TensorType
 
 
@@ -77,6 +77,8 @@ def _signal_axis(axis: int, rank: int) -> int:
 def _parts(x: Tensor) -> list[Tensor]:
     """The real part, and the imaginary one where there is one, with a last axis of 1."""
     count = x.shape[-1]
+    if not isinstance(count, int):
+        raise Undetermined(x.ref, "shape")
     if count not in (1, 2):
         raise ShapeError(f"a signal has 1 or 2 parts on its last axis, not {count}")
     return [waist.slice_axis(x, x.ndim - 1, part, 1) for part in range(count)]
@@ -164,7 +166,6 @@ def _cosine_window(size: Tensor, periodic: int, code: int, weights: Sequence[flo
     """The sum of weights[k] cos(2πkn / N), N the size or, if not periodic, one less."""
     count = scalar_dim(waist.cast_to(size, int64))
     spans = waist.cast_to(dim_tensor(count if periodic else count - 1), float64)
-    spans = waist.map("max", spans, _number(1.0))
     place = waist.map("div", waist.cast_to(waist.iota(count), float64), spans)
     total: Tensor | None = None
     for order, weight in enumerate(weights):
