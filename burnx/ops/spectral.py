@@ -10,6 +10,7 @@ import numpy as np
 from burnx import waist
 from burnx.dtype import dtype_of_code, float64, int64
 from burnx.errors import ShapeError
+from burnx.ops.fourier import transform
 from burnx.ops.kinds import T1, T2, T3, Int64
 from burnx.ops.operator import operator
 from burnx.ops.selection import along, dim_tensor, scalar_dim
@@ -49,6 +50,10 @@ def dft(
     if inverse and onesided:
         wide = _whole_spectrum(wide, place, length)
     wide = _fitted(wide, place, length)
+    if not isinstance(
+        length, int
+    ):  # a product with a matrix is too much for a signal of any length
+        raise Undetermined(input.ref if dft_length is None else dft_length.ref, "value")
     shown = length // 2 + 1 if onesided and not inverse else length
     result = _transform(wide, place, length, shown, bool(inverse))
     if inverse:
@@ -105,31 +110,17 @@ def _whole_spectrum(x: Tensor, axis: int, length: Dim) -> Tensor:
 
 
 def _transform(x: Tensor, axis: int, length: Dim, shown: Dim, inverse: bool) -> Tensor:
-    """The sums of x[n] e^(∓2πi k n / length) for the first ``shown`` k.
+    """The transform along an axis of a signal whose last axis holds its parts.
 
     Shapes: (*a, length, *b, 1 or 2) -> (*a, shown, *b, 2).
     """
-    turns = waist.map("mul", along(length, 0, 2), along(shown, 1, 2))
-    turns = waist.map("floor_mod", turns, dim_tensor(length))
-    unit = waist.map("div", _number(2 * math.pi), waist.cast_to(dim_tensor(length), float64))
-    angles = waist.map("mul", waist.cast_to(waist.iota(length), float64), unit)
-    cosine = waist.take(waist.map("cos", angles), turns, 0)
-    sine = waist.take(waist.map("sin", angles), turns, 0)
-    sine = sine if inverse else waist.map("neg", sine)
-    parts = _parts(x)
-    real = _along_axis(parts[0], cosine, axis)
-    imaginary = _along_axis(parts[0], sine, axis)
-    if len(parts) == 2:
-        real = waist.map("sub", real, _along_axis(parts[1], sine, axis))
-        imaginary = waist.map("add", imaginary, _along_axis(parts[1], cosine, axis))
-    return waist.concat([real, imaginary], x.ndim - 1)
-
-
-def _along_axis(x: Tensor, matrix: Tensor, axis: int) -> Tensor:
-    """Shapes: (*a, n, *b), (n, m) -> (*a, m, *b)."""
-    result = waist.contract(x, matrix, ((), ()), ((axis,), (0,)))
     last = x.ndim - 1
-    return waist.transpose(result, [*range(axis), last, *range(axis, last)])
+    there = [*(each for each in range(last) if each != axis), axis]
+    back = [*range(axis), last - 1, *range(axis, last - 1), last]
+    parts = [waist.transpose(waist.reshape(part, x.shape[:-1]), there) for part in _parts(x)]
+    found = transform((parts[0], parts[1] if len(parts) == 2 else None), length, shown, inverse)
+    wide = [waist.reshape(part, (*part.shape, 1)) for part in found]
+    return waist.transpose(waist.concat(wide, last), back)
 
 
 @operator("STFT", since=(17,))
