@@ -50,10 +50,11 @@ def dft(
     if inverse and onesided:
         wide = _whole_spectrum(wide, place, length)
     wide = _fitted(wide, place, length)
-    if not isinstance(
-        length, int
-    ):  # a product with a matrix is too much for a signal of any length
-        raise Undetermined(input.ref if dft_length is None else dft_length.ref, "value")
+    # a product with a matrix, which would do for any length, is too much for a long signal
+    if not isinstance(length, int):
+        if dft_length is None:
+            raise Undetermined(input.ref, "shape")
+        raise Undetermined(dft_length.ref, "value")
     shown = length // 2 + 1 if onesided and not inverse else length
     result = _transform(wide, place, length, shown, bool(inverse))
     if inverse:
