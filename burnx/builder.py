@@ -22,7 +22,7 @@ from burnx.primitives import PRIMITIVES
 from burnx.program import Binding, Instruction, Program, Region, Var
 from burnx.shape import Dim, Expr, Shape, symbol, symbols
 from burnx.tensor import AMBIENT, Array, Tensor, Undetermined
-from burnx.types import SequenceType, TensorType, Type
+from burnx.types import OptionalType, SequenceType, TensorType, Type
 
 FOLD_ELEMENTS = 1024
 Body = Graph | Callable[..., Sequence[Tensor]]
@@ -502,8 +502,12 @@ def join_types(left: Type, right: Type) -> Type:
             return TensorType(left.dtype, None)
         dims = tuple(a if a == b else None for a, b in zip(left.shape, right.shape, strict=True))
         return TensorType(left.dtype, dims)  # type: ignore[arg-type]
-    if type(left) is type(right) and not isinstance(left, TensorType):
-        return left
+    if isinstance(left, SequenceType) and isinstance(right, SequenceType):
+        return SequenceType(join_types(left.element, right.element))
+    if isinstance(left, OptionalType) or isinstance(right, OptionalType):
+        # what is there is an optional that holds it
+        inner = (each.element if isinstance(each, OptionalType) else each for each in (left, right))
+        return OptionalType(join_types(*inner))
     raise ModelError(f"two branches, or two turns of a loop, give {left} and {right}")
 
 

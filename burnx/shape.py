@@ -306,11 +306,13 @@ def maximum(left: Dim, right: Dim) -> Dim:
 
 
 def _extreme(kind: str, left: Dim, right: Dim) -> Dim:
-    try:
-        low, high = (right, left) if at_least(left, right) else (left, right)
-    except Undecided:
-        return _call(kind, *sorted((left, right), key=str))
-    return low if kind == "min" else high
+    for high, low in ((left, right), (right, left)):
+        try:
+            if at_least(high, low):
+                return low if kind == "min" else high
+        except Undecided:
+            continue
+    return _call(kind, *sorted((left, right), key=str))
 
 
 def broadcast_dim(left: Dim, right: Dim) -> Dim:

@@ -104,6 +104,9 @@ def _reshape_unknown(data: Tensor, shape: Tensor, allowzero: int) -> Tensor:
     open_axis = waist.map("eq", wide, waist.constant(-1, int64))
     rest = waist.reduce("prod", waist.map("select", open_axis, waist.constant(1, int64), wide), [0])
     remaining = waist.map("div", waist.reshape(waist.sizes(product(data.shape)), ()), rest)
+    # beside a size of 0 it is undetermined; -1 is refused when it becomes a size
+    nothing = waist.map("eq", rest, waist.constant(0, int64))
+    remaining = waist.map("select", nothing, waist.constant(-1, int64), remaining)
     full = waist.map("select", open_axis, remaining, wide)
     return waist.reshape(data, waist.dims(full))
 

@@ -325,7 +325,7 @@ def _parse_strings(x: Array, dtype: DType) -> Array:
                 int(float(text)) if "." in text or "e" in text.lower() else int(text)
                 for text in flat
             ],
-            np.int64,
+            np.uint64 if dtype.name == "uint64" else np.int64,
         )
         return wide.reshape(x.shape).astype(dtype)
     wide = np.array([float(text) for text in flat], np.float64)
@@ -351,11 +351,8 @@ def _format_number(item: Any) -> str:
         return "NaN"
     if number in (float("inf"), float("-inf")):
         return "INF" if number > 0 else "-INF"
-    return (
-        np.format_float_positional(np.float32(number))
-        if not isinstance(item, np.float64)
-        else repr(number)
-    )
+    exact = item if isinstance(item, (np.float16, np.float64)) else np.float32(number)
+    return str(np.format_float_positional(exact, trim="0"))
 
 
 def _infer_bitcast(x: TensorType, *, dtype: DType) -> TensorType:
