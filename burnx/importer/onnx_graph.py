@@ -23,6 +23,7 @@ from burnx.importer.onnx_order import in_order
 from burnx.importer.onnx_types import declared_type, refine
 from burnx.importer.onnx_version import Version, resolve
 from burnx.importer.unsupported import check_supported
+from burnx.ops.attention import flex_precision
 from burnx.tensor import Tensor
 from burnx.types import TensorType, Type
 
@@ -382,6 +383,16 @@ def _scan_parameters(
     return kinds
 
 
+def _flex_parameters(
+    types: Sequence[Type | None], inputs: Sequence[Any], attributes: Mapping[str, Any]
+) -> Kinds:
+    q, k = (item.ref.type for item in inputs[:2])
+    dtype = flex_precision(q.dtype, attributes.get("softmax_precision"))
+    if q.shape is None or k.shape is None:
+        return [TensorType(dtype, None)]
+    return [TensorType(dtype, (*q.shape[:3], k.shape[2]))]
+
+
 def _keep(kinds: Kinds, graph: Graph, attributes: Mapping[str, Any]) -> Kinds:
     return kinds
 
@@ -416,5 +427,9 @@ def _fresh_sizes(kind: Type, recorder: GraphRecorder) -> Type:
     )
 
 
-_PARAMETERS: dict[str, Callable[..., Kinds]] = {"Loop": _loop_parameters, "Scan": _scan_parameters}
+_PARAMETERS: dict[str, Callable[..., Kinds]] = {
+    "Loop": _loop_parameters,
+    "Scan": _scan_parameters,
+    "FlexAttention": _flex_parameters,
+}
 _WIDEN: dict[str, Callable[..., Kinds]] = {"Loop": _widen_loop, "Scan": _widen_scan}

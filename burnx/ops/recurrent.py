@@ -234,9 +234,7 @@ def lstm(
     _check_hidden(hidden_size, hidden)
     backwards, order, dtype = reversals(direction), Layout(bool(layout)), x.dtype
     default = ["Sigmoid", "Tanh", "Tanh"]
-    chosen = activations_of(
-        activations, activation_alpha, activation_beta, default, len(backwards)
-    )
+    chosen = activations_of(activations, activation_alpha, activation_beta, default, len(backwards))
     x, w, r, b, initial_h, initial_c, p = wide(  # type: ignore[assignment]
         x, w, r, b, initial_h, initial_c, p
     )

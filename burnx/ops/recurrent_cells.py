@@ -174,9 +174,7 @@ def project(x: Tensor, weight: Tensor) -> Tensor:
 
 def wide(*tensors: Tensor | None) -> list[Tensor | None]:
     """Floats as float32 or float64, in which all of a recurrent operator is computed."""
-    return [
-        x if x is None or x.dtype == float64 else waist.cast_to(x, float32) for x in tensors
-    ]
+    return [x if x is None or x.dtype == float64 else waist.cast_to(x, float32) for x in tensors]
 
 
 def zeros_if_absent(x: Tensor | None, like: Tensor, hidden: Dim) -> Tensor:
