@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import onnx
 
+from burnx.builder import join_types
 from burnx.capture.recorder import GraphRecorder, constant_value
 from burnx.dtype import string
 from burnx.errors import ModelError, located
 from burnx.graph import Graph, Value
 from burnx.importer.onnx_attributes import attribute_value
-from burnx.importer.onnx_file import OnnxFile, tensor_array, sparse_array
+from burnx.importer.onnx_file import OnnxFile, sparse_array, tensor_array
 from burnx.importer.onnx_order import in_order
 from burnx.importer.onnx_types import declared_type, refine
 from burnx.importer.onnx_version import Version, resolve
@@ -398,8 +399,6 @@ def _keep(kinds: Kinds, graph: Graph, attributes: Mapping[str, Any]) -> Kinds:
 
 
 def _joined(kinds: Kinds, results: Sequence[Type]) -> Kinds:
-    from burnx.builder import join_types
-
     return [join_types(a, b) for a, b in zip(kinds, results, strict=False)]
 
 

@@ -1,7 +1,7 @@
 """Lowering: Graph to Program.
 
 Enters: a Graph and the types its inputs have.  Leaves: a Program of primitives, with a Region per operator.
-May import: ops, builder and below.  The bodies of operators do the work; see ``burnx/builder.py``.
+May import: ops, builder and below.  The bodies of operators do the work; see ``burnx/builder/``.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from burnx import waist
 from burnx.dtype import DType, bool_, compute_dtype, dtype_of_code, float32, float64, is_float
 from burnx.errors import ModelError

@@ -142,7 +142,7 @@ def _read(q: Tensor | None, state: Tensor) -> Tensor:
 
 @operator("CausalConvWithState", since=(27,))
 def causal_conv_with_state(
-    input: T,  # noqa: A002
+    input: T,
     weight: T,
     bias: T | None = None,
     past_state: T | None = None,
