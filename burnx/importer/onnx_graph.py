@@ -277,14 +277,15 @@ class Reader:
             declared_type(info.type, info.name) if info.HasField("type") else None
             for info in proto.input
         ]
+        if op_type == "Scan" and self.opsets.get("", 1) < 9:
+            op_type = "Scan-8"
         kinds = _PARAMETERS.get(op_type, _declared_only)(types, inputs, attributes)
-        for _ in range(4):
+        while True:
             graph = self._read_body(proto, kinds, recorder, scope)
             wider = _WIDEN.get(op_type, _keep)(kinds, graph, attributes)
             if wider == kinds:
-                break
+                return graph
             kinds = wider
-        return graph
 
     def _read_body(
         self, proto: Any, kinds: Sequence[Type], recorder: GraphRecorder, scope: Scope
@@ -384,6 +385,23 @@ def _scan_parameters(
     return kinds
 
 
+def _batched_scan_parameters(
+    types: Sequence[Type | None], inputs: Sequence[Any], attributes: Mapping[str, Any]
+) -> Kinds:
+    """Before opset 9: a batch axis, then that of time, behind the lengths of the sequences."""
+    values = inputs[1:]
+    count = len(values) - int(attributes.get("num_scan_inputs", 0))
+    return [
+        _without_axes(item.ref.type, 1 if place < count else 2) for place, item in enumerate(values)
+    ]
+
+
+def _without_axes(kind: Type, count: int) -> Type:
+    if not isinstance(kind, TensorType) or kind.shape is None:
+        return kind
+    return TensorType(kind.dtype, kind.shape[count:])
+
+
 def _flex_parameters(
     types: Sequence[Type | None], inputs: Sequence[Any], attributes: Mapping[str, Any]
 ) -> Kinds:
@@ -429,6 +447,11 @@ def _fresh_sizes(kind: Type, recorder: GraphRecorder) -> Type:
 _PARAMETERS: dict[str, Callable[..., Kinds]] = {
     "Loop": _loop_parameters,
     "Scan": _scan_parameters,
+    "Scan-8": _batched_scan_parameters,
     "FlexAttention": _flex_parameters,
 }
-_WIDEN: dict[str, Callable[..., Kinds]] = {"Loop": _widen_loop, "Scan": _widen_scan}
+_WIDEN: dict[str, Callable[..., Kinds]] = {
+    "Loop": _widen_loop,
+    "Scan": _widen_scan,
+    "Scan-8": _widen_scan,
+}

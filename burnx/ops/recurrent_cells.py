@@ -86,7 +86,7 @@ def activations_of(
     directions: int,
 ) -> list[list[Function]]:
     """The activations of each direction; those that take an alpha or beta use up the given ones in order."""
-    wanted = list(names or default * directions)
+    wanted = list(names) if names else [*default] * directions
     if len(wanted) != len(default) * directions:
         raise ModelError(
             f"{len(default)} activations for each of {directions} directions are needed, not {wanted}"
