@@ -6,6 +6,7 @@ Start reading at ``builder.py``; ``writer.py`` holds what has nothing to do with
 """
 
 from burnx.builder.builder import Builder, Operators, flat_tensors
+from burnx.builder.clean import remove_dead
 from burnx.builder.joining import join_types
 
-__all__ = ["Builder", "Operators", "flat_tensors", "join_types"]
+__all__ = ["Builder", "Operators", "flat_tensors", "join_types", "remove_dead"]

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from burnx.builder.clean import remove_dead
 from burnx.builder.known import native
 from burnx.builder.writer import Operators
 from burnx.graph import Node, Value
@@ -75,7 +76,7 @@ class Continuation:
             builder.env[value] = builder.input(self._input_type(builder, value, kind, array, sizes))
         with builder.ambient():
             results = builder.run_nodes(self.nodes, self.results)
-        return builder.finish(results), inputs
+        return remove_dead(builder.finish(results)), inputs
 
     def _input_type(
         self, builder: Any, value: Value, kind: Type, array: Any, sizes: dict[Dim, Dim]

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from burnx.builder import Builder
+from burnx.builder import Builder, remove_dead
 from burnx.graph import Graph
-from burnx.lowering.clean import remove_dead
 from burnx.ops import operators
 from burnx.program import Program
 from burnx.shape import Dim, symbol, symbol_name, symbols
