@@ -18,8 +18,10 @@ def join_types(left: Type, right: Type) -> Type:
             return _join_tensors(left, right)
     elif isinstance(left, SequenceType) and isinstance(right, SequenceType):
         return SequenceType(_without_sizes(join_types(left.element, right.element)))
-    elif isinstance(left, OptionalType) and isinstance(right, OptionalType):
-        return OptionalType(_without_sizes(join_types(left.element, right.element)))
+    elif isinstance(left, OptionalType) or isinstance(right, OptionalType):
+        # what is there is an optional that holds it
+        inner = (each.element if isinstance(each, OptionalType) else each for each in (left, right))
+        return OptionalType(_without_sizes(join_types(*inner)))
     raise ModelError(f"two branches, or two turns of a loop, give {left} and {right}")
 
 
