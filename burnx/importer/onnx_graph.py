@@ -335,7 +335,7 @@ def _ranked(value: Value, info: Any, recorder: GraphRecorder) -> Value:
     kind = value.type
     if value.producer is None or not isinstance(kind, TensorType) or kind.shape is not None:
         return value
-    if info.HasField("type"):
+    if info.type.WhichOneof("value"):
         declared = refine(kind, declared_type(info.type, info.name), info.name)
         if isinstance(declared, TensorType) and declared.shape is not None:
             value.type = TensorType(kind.dtype, tuple(recorder.fresh() for _ in declared.shape))
