@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import onnx
 
+from burnx.builder import join_types
 from burnx.capture.recorder import GraphRecorder, constant_value
 from burnx.dtype import string
 from burnx.errors import ModelError, located
@@ -23,6 +24,7 @@ from burnx.importer.onnx_order import in_order
 from burnx.importer.onnx_types import declared_type, refine
 from burnx.importer.onnx_version import Version, resolve
 from burnx.importer.unsupported import check_supported
+from burnx.ops.attention import flex_precision
 from burnx.tensor import Tensor
 from burnx.types import TensorType, Type
 
@@ -76,6 +78,14 @@ class Scope:
                 return scope.names[name]
             scope = scope.outer
         raise ModelError(f'value "{name}" is used but nothing gives it')
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A graph in an attribute, with the names around the node that it was written for."""
+
+    proto: Any
+    scope: Scope
 
 
 @dataclass(slots=True, eq=False)
@@ -207,13 +217,12 @@ class Reader:
         version: Version,
     ) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        graphs: list[tuple[str, Any]] = []
+        graphs: list[tuple[str, Body]] = []
         for attribute in node.attribute:
-            if attribute.type == onnx.AttributeProto.GRAPH:
-                graphs.append((attribute.name, attribute.g))
-                continue
-            value = attribute_value(attribute, self.file, scope.attributes)
-            if value is not None:
+            value = self._attribute(attribute, scope)
+            if isinstance(value, Body):
+                graphs.append((attribute.name, value))
+            elif value is not None:
                 found[attribute.name] = value
         for name in list(found):
             if name not in version.attributes:
@@ -221,9 +230,15 @@ class Reader:
                     del found[name]
                     continue
                 raise ModelError(f'attribute "{name}" is not known')
-        for name, proto in graphs:
-            found[name] = self._subgraph(node.op_type, proto, inputs, found, recorder, scope)
+        for name, body in graphs:
+            found[name] = self._subgraph(node.op_type, body, inputs, found, recorder)
         return found
+
+    def _attribute(self, attribute: Any, scope: Scope) -> Any:
+        """The value of an attribute; a graph stays a body until the inputs of its node are known."""
+        if attribute.type == onnx.AttributeProto.GRAPH and not attribute.ref_attr_name:
+            return Body(attribute.g, scope)
+        return attribute_value(attribute, self.file, scope.attributes)
 
     # ---------------------------------------------------------------- functions and subgraphs
     def _inline(
@@ -242,8 +257,14 @@ class Reader:
             each.name: attribute_value(each, self.file, {}) for each in function.attribute_proto
         }
         attributes |= {
-            each.name: attribute_value(each, self.file, scope.attributes) for each in node.attribute
+            each.name: value
+            for each in node.attribute
+            if (value := self._attribute(each, scope)) is not None
         }
+        if len(inputs) > len(function.input):
+            raise ModelError(
+                f'function "{key[1]}" takes {len(function.input)} inputs, not {len(inputs)}'
+            )
         names = dict(zip(function.input, [*inputs, *[None] * len(function.input)], strict=False))
         inner = Scope(
             {name: item for name, item in names.items() if item is not None}, None, attributes
@@ -265,28 +286,30 @@ class Reader:
     def _subgraph(
         self,
         op_type: str,
-        proto: Any,
+        body: Body,
         inputs: Sequence[Any],
         attributes: Mapping[str, Any],
         recorder: GraphRecorder,
-        scope: Scope,
     ) -> Graph:
+        """The graph of a body, the types of what a loop carries widened until they hold."""
         types = [
             declared_type(info.type, info.name) if info.HasField("type") else None
-            for info in proto.input
+            for info in body.proto.input
         ]
+        if op_type == "Scan" and self.opsets.get("", 1) < 9:
+            op_type = "Scan-8"
         kinds = _PARAMETERS.get(op_type, _declared_only)(types, inputs, attributes)
-        for _ in range(4):
-            graph = self._read_body(proto, kinds, recorder, scope)
+        while True:
+            graph = self._read_body(body, kinds, recorder)
             wider = _WIDEN.get(op_type, _keep)(kinds, graph, attributes)
             if wider == kinds:
-                break
+                return graph
             kinds = wider
-        return graph
 
-    def _read_body(
-        self, proto: Any, kinds: Sequence[Type], recorder: GraphRecorder, scope: Scope
-    ) -> Graph:
+    def _read_body(self, body: Body, kinds: Sequence[Type], recorder: GraphRecorder) -> Graph:
+        proto, scope = body.proto, body.scope
+        if len(proto.input) != len(kinds):
+            raise ModelError(f"the body takes {len(proto.input)} inputs, not {len(kinds)}")
         inner = recorder.child(proto.name)
         inside = Scope(outer=scope, attributes=scope.attributes)
         with inner.ambient():
@@ -298,10 +321,26 @@ class Reader:
             self.read_nodes(proto, inner, inside)
             graph = inner.graph
             for info in proto.output:
-                graph.outputs.append(inside.find(info.name).ref)
+                graph.outputs.append(_ranked(inside.find(info.name).ref, info, inner))
                 graph.output_names.append(info.name)
         graph.doc = proto.doc_string
         return graph
+
+
+def _ranked(value: Value, info: Any, recorder: GraphRecorder) -> Value:
+    """An output of a body, with the rank that it is declared to have where none was inferred.
+
+    The sizes of that declaration are not used: what files say of bodies is often of one turn only.
+    """
+    kind = value.type
+    if value.producer is None or not isinstance(kind, TensorType) or kind.shape is not None:
+        return value
+    if info.type.WhichOneof("value"):
+        declared = refine(kind, declared_type(info.type, info.name), info.name)
+        if isinstance(declared, TensorType) and declared.shape is not None:
+            value.type = TensorType(kind.dtype, tuple(recorder.fresh() for _ in declared.shape))
+            recorder.settle(value)
+    return value
 
 
 def place_of(node: NodeProto) -> str:
@@ -382,13 +421,38 @@ def _scan_parameters(
     return kinds
 
 
+def _batched_scan_parameters(
+    types: Sequence[Type | None], inputs: Sequence[Any], attributes: Mapping[str, Any]
+) -> Kinds:
+    """Before opset 9: a batch axis, then that of time, behind the lengths of the sequences."""
+    values = inputs[1:]
+    count = len(values) - int(attributes.get("num_scan_inputs", 0))
+    return [
+        _without_axes(item.ref.type, 1 if place < count else 2) for place, item in enumerate(values)
+    ]
+
+
+def _without_axes(kind: Type, count: int) -> Type:
+    if not isinstance(kind, TensorType) or kind.shape is None:
+        return kind
+    return TensorType(kind.dtype, kind.shape[count:])
+
+
+def _flex_parameters(
+    types: Sequence[Type | None], inputs: Sequence[Any], attributes: Mapping[str, Any]
+) -> Kinds:
+    q, k = (item.ref.type for item in inputs[:2])
+    dtype = flex_precision(q.dtype, attributes.get("softmax_precision"))
+    if q.shape is None or k.shape is None:
+        return [TensorType(dtype, None)]
+    return [TensorType(dtype, (*q.shape[:3], k.shape[2]))]
+
+
 def _keep(kinds: Kinds, graph: Graph, attributes: Mapping[str, Any]) -> Kinds:
     return kinds
 
 
 def _joined(kinds: Kinds, results: Sequence[Type]) -> Kinds:
-    from burnx.builder import join_types
-
     return [join_types(a, b) for a, b in zip(kinds, results, strict=False)]
 
 
@@ -416,5 +480,14 @@ def _fresh_sizes(kind: Type, recorder: GraphRecorder) -> Type:
     )
 
 
-_PARAMETERS: dict[str, Callable[..., Kinds]] = {"Loop": _loop_parameters, "Scan": _scan_parameters}
-_WIDEN: dict[str, Callable[..., Kinds]] = {"Loop": _widen_loop, "Scan": _widen_scan}
+_PARAMETERS: dict[str, Callable[..., Kinds]] = {
+    "Loop": _loop_parameters,
+    "Scan": _scan_parameters,
+    "Scan-8": _batched_scan_parameters,
+    "FlexAttention": _flex_parameters,
+}
+_WIDEN: dict[str, Callable[..., Kinds]] = {
+    "Loop": _widen_loop,
+    "Scan": _widen_scan,
+    "Scan-8": _widen_scan,
+}

@@ -1,16 +1,15 @@
 """Lowering: Graph to Program.
 
 Enters: a Graph and the types its inputs have.  Leaves: a Program of primitives, with a Region per operator.
-May import: ops, builder and below.  The bodies of operators do the work; see ``burnx/builder.py``.
+May import: ops, builder and below.  The bodies of operators do the work; see ``burnx/builder/``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from burnx.builder import Builder
+from burnx.builder import Builder, remove_dead
 from burnx.graph import Graph
-from burnx.lowering.clean import remove_dead
 from burnx.ops import operators
 from burnx.program import Program
 from burnx.shape import Dim, symbol, symbol_name, symbols

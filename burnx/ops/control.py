@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
 
 from burnx import waist
 from burnx.errors import ModelError
 from burnx.graph import Graph
-from burnx.ops.kinds import B, V
+from burnx.ops import arithmetic, movement
+from burnx.ops.kinds import B, Int64, V
 from burnx.ops.operator import REQUIRED, operator
-from burnx.tensor import Tensor
+from burnx.tensor import Tensor, recorder_of
+from burnx.types import TensorType, Type
 
 
 @operator("If", since=(1, 11, 13, 16, 19, 21, 23, 24, 25))
 def if_(cond: B, *, then_branch: Graph, else_branch: Graph) -> list[V]:
     """The outputs of one of two graphs, which see the values around them.  Source: ONNX If-25"""
     return waist.branch(waist.reshape(cond, ()), then_branch, else_branch)
+
+
+def _unsized(kind: Type) -> Type:
+    return TensorType(kind.dtype, None) if isinstance(kind, TensorType) else kind
+
+
+@if_.infer
+def _if_types(
+    inputs: Sequence[Type | None], attributes: Mapping[str, Any], count: int
+) -> list[Type]:
+    return [_unsized(value.type) for value in attributes["then_branch"].outputs]
 
 
 @operator("Loop", since=(1, 11, 13, 16, 19, 21, 23, 24, 25))
@@ -27,6 +43,13 @@ def loop(m: Tensor | None, cond: B | None = None, *v_initial: V, body: Graph) ->
     trips = None if m is None else waist.reshape(m, ())
     going = None if cond is None else waist.reshape(cond, ())
     return waist.repeat(trips, going, list(v_initial), body)
+
+
+@loop.infer
+def _loop_types(
+    inputs: Sequence[Type | None], attributes: Mapping[str, Any], count: int
+) -> list[Type]:
+    return [_unsized(value.type) for value in attributes["body"].outputs[1:]]
 
 
 def _axes(values: Sequence[int] | None, count: int) -> list[int]:
@@ -85,8 +108,77 @@ def scan(
     return [*results[:count], *placed]
 
 
+@scan.infer
+def _scan_types(
+    inputs: Sequence[Type | None], attributes: Mapping[str, Any], count: int
+) -> list[Type]:
+    return [_unsized(value.type) for value in attributes["body"].outputs]
+
+
+@scan.upgrade(from_version=8)
+def scan_8(
+    sequence_lens: Int64 | None,
+    *initial_state_and_scan_inputs: V,
+    body: Graph,
+    num_scan_inputs: int = REQUIRED,  # type: ignore[assignment]
+    directions: Sequence[int] | None = None,
+    outputs: int | None = None,
+) -> list[V]:
+    """Scan over each sequence of a batch: a Scan over the batch whose body is a Scan over time.
+
+    A sequence may end early; what its outputs would have had after that is zero.
+    """
+    values = list(initial_state_and_scan_inputs)
+    states = len(values) - num_scan_inputs
+    recorder: Any = recorder_of(values)
+    inner = recorder.child("batch")
+    given = [*values, *([] if sequence_lens is None else [sequence_lens])]
+    with inner.ambient():
+        parts = [
+            inner.input(f"part_{place}", _without_first(item.type))
+            for place, item in enumerate(given)
+        ]
+        length = None if sequence_lens is None else parts.pop()
+        ends = [each if length is None else _cut(each, length) for each in parts[states:]]
+        results = scan(
+            *parts[:states],
+            *ends,
+            body=body,
+            num_scan_inputs=num_scan_inputs,
+            scan_input_directions=directions,
+            outputs=outputs,
+        )
+        if length is not None:
+            whole = movement.shape(parts[states], start=0, end=1)
+            items = [_lengthened(each, whole) for each in results[states:]]
+            results = [*results[:states], *items]
+        inner.graph.outputs = [item.ref for item in results]
+        inner.graph.output_names = [f"result_{place}" for place in range(len(results))]
+    return scan(*given, body=inner.graph, num_scan_inputs=len(given), outputs=outputs)
+
+
+def _without_first(kind: Type) -> Type:
+    shape = kind.shape if isinstance(kind, TensorType) else None
+    if not isinstance(kind, TensorType) or shape is None:
+        raise ModelError("Scan needs the ranks of its inputs before opset 9")
+    return TensorType(kind.dtype, shape[1:])
+
+
+def _cut(x: Tensor, length: Tensor) -> Tensor:
+    return movement.slice(x, [0], movement.reshape(length, [1]), [0])
+
+
+def _lengthened(x: Tensor, whole: Tensor) -> Tensor:
+    """x with zeros up to ``whole`` elements along its first axis."""
+    missing = arithmetic.sub(whole, movement.shape(x, start=0, end=1))
+    shape = movement.concat(missing, movement.shape(x, start=1), axis=0)
+    return movement.concat(x, movement.expand(np.zeros((), x.dtype), shape), axis=0)
+
+
 def _place(item: Tensor, axis: int, reverse: bool) -> Tensor:
     """Move the stacking axis, which is first, to ``axis``."""
     item = waist.flip(item, [0]) if reverse else item
+    if axis == 0:
+        return item
     axis %= item.ndim
     return waist.transpose(item, [*range(1, axis + 1), 0, *range(axis + 1, item.ndim)])

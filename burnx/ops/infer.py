@@ -8,6 +8,7 @@ from typing import Any
 from burnx.builder import Builder, Operators
 from burnx.graph import Value
 from burnx.ops.operator import Operator
+from burnx.shape import symbol
 from burnx.tensor import Array, Undetermined
 from burnx.types import TensorType, Type
 
@@ -30,7 +31,8 @@ def infer(
         with builder.ambient():
             results = operator.lower(builder, operands, attributes, count or 0)
     except Undetermined:
-        return _unknown(operator, inputs, attributes, count)
+        found = _unknown(operator, inputs, attributes, count)
+        return [(_closed(kind, counter), None) for kind in found]
     return [
         (tensor.type, tensor.ref.array if tensor.ref.array is not None else tensor.ref.known)
         for tensor in results
@@ -42,14 +44,20 @@ def _unknown(
     inputs: Sequence[Value | None],
     attributes: Mapping[str, Any],
     count: int | None,
-) -> list[tuple[Type, Array | None]]:
+) -> list[Type]:
     types: list[Type | None] = [None if value is None else value.type for value in inputs]
     wanted = count or operator.outputs_given
     if operator.type_rule is not None:
-        ruled = operator.type_rule(types, attributes, wanted)
-        return [(kind, None) for kind in ruled][:wanted]
-    found = [operator.dtype_rule(types, place) for place in range(wanted)]
-    return [(_or_float(kind, types), None) for kind in found]
+        return list(operator.type_rule(types, attributes, wanted))[:wanted]
+    return [_or_float(operator.dtype_rule(types, place), types) for place in range(wanted)]
+
+
+def _closed(kind: Type, counter: Any) -> Type:
+    """``kind`` with a new symbol for each size of None."""
+    if not isinstance(kind, TensorType) or kind.shape is None:
+        return kind
+    dims = (symbol(f"_{next(counter)}") if dim is None else dim for dim in kind.shape)
+    return TensorType(kind.dtype, tuple(dims))
 
 
 def _or_float(kind: Type | None, inputs: Sequence[Type | None]) -> Type:

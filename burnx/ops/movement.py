@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from burnx.shape import (
     shape_text,
 )
 from burnx.tensor import Tensor, Undetermined
+from burnx.types import TensorType, Type
 
 
 def normal_axis(axis: int, rank: int) -> int:
@@ -228,6 +230,16 @@ def slice(
             raise Undetermined(data.ref, "shape") from None
         step[place] = stride
     return waist.slice_(data, begin, sizes, step)
+
+
+@slice.infer
+def _slice_types(
+    inputs: Sequence[Type | None], attributes: Mapping[str, Any], count: int
+) -> list[Type]:
+    """The rank is that of the data, however long the slices turn out to be."""
+    data = inputs[0]
+    assert isinstance(data, TensorType)
+    return [data if data.shape is None else TensorType(data.dtype, (None,) * len(data.shape))]  # type: ignore[arg-type]
 
 
 def _span(start: Dim, end: Dim, step: int, n: Dim) -> tuple[Dim, Dim]:

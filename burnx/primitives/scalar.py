@@ -210,7 +210,7 @@ def evaluate_map(*arrays: Array, function: str) -> Array:
     """
     entry = FUNCTIONS[function]
     dtype = arrays[-1].dtype
-    if dtype == object and any(not isinstance(item, str) for item in arrays[-1].flat):
+    if any(_holds_sizes(x) for x in arrays):
         return _evaluate_symbolic(entry, arrays)
     computed = compute_dtype(dtype)
     if function == "select":
@@ -221,6 +221,10 @@ def evaluate_map(*arrays: Array, function: str) -> Array:
     with np.errstate(all="ignore"):
         result = np.asarray(entry.numpy(*operands))
     return result.astype(bool_ if entry.is_predicate else dtype, copy=False)
+
+
+def _holds_sizes(x: Array) -> bool:
+    return x.dtype == object and any(not isinstance(item, str) for item in x.flat)
 
 
 def _evaluate_symbolic(entry: ScalarFunction, arrays: tuple[Array, ...]) -> Array:

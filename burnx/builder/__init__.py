@@ -1,0 +1,12 @@
+"""Builder: the bodies of operators run on abstract values, and the primitives they call written into a Program.
+
+Enters: graphs, operators, types.  Leaves: Programs, and on the way the types of every value.
+May import: tensor, primitives, graph, program and below.
+Start reading at ``builder.py``; ``writer.py`` holds what has nothing to do with graphs.
+"""
+
+from burnx.builder.builder import Builder, Operators, flat_tensors
+from burnx.builder.clean import remove_dead
+from burnx.builder.joining import join_types
+
+__all__ = ["Builder", "Operators", "flat_tensors", "join_types", "remove_dead"]

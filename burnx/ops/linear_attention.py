@@ -1,0 +1,176 @@
+"""Attention by recurrence, and the causal convolution that goes before it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from burnx import waist
+from burnx.dtype import float32
+from burnx.errors import ModelError, ShapeError
+from burnx.ops.attention_parts import divided, number, scaled, split_heads, ungrouped
+from burnx.ops.kinds import S, T
+from burnx.ops.operator import REQUIRED, operator
+from burnx.tensor import Tensor
+
+# update rule -> (the state decays, the value is corrected by what the state holds)
+RULES: dict[str, tuple[bool, bool]] = {
+    "linear": (False, False),
+    "gated": (True, False),
+    "delta": (False, True),
+    "gated_delta": (True, True),
+}
+
+
+@operator("LinearAttention", since=(27,))
+def linear_attention(
+    query: T,
+    key: T,
+    value: T,
+    past_state: S | None = None,
+    decay: T | None = None,
+    beta: T | None = None,
+    *,
+    chunk_size: int = 64,
+    kv_num_heads: int = REQUIRED,  # type: ignore[assignment]
+    q_num_heads: int = REQUIRED,  # type: ignore[assignment]
+    scale: float = 0.0,
+    update_rule: str = "gated_delta",
+) -> tuple[T, S]:
+    """Attention with a state that every step decays, corrects and adds key times value to.
+
+    ``chunk_size`` is a hint and changes nothing.  Computed in float32.
+    Shapes: (batch, time, heads * size) -> (batch, time, heads * value size), (batch, groups, size, value size).
+    Source: ONNX LinearAttention-27
+    """
+    decays, corrects = _rule(update_rule, decay, beta)
+    dtype = query.dtype
+    q, k, v = (
+        waist.cast_to(split_heads(each, heads), float32)
+        for each, heads in ((query, q_num_heads), (key, kv_num_heads), (value, kv_num_heads))
+    )
+    q = scaled(q, scale if scale else None)
+    gates = _gates(decay, kv_num_heads, k) if decays and decay is not None else None
+    rates = (
+        split_heads(beta, _heads_of(beta, kv_num_heads)) if corrects and beta is not None else None
+    )
+    by_time = [
+        None if each is None else waist.transpose(waist.cast_to(each, float32), (2, 0, 1, 3))
+        for each in (q, k, v, gates, rates)
+    ]
+    if past_state is None:
+        shape = (k.shape[0], k.shape[1], k.shape[3], v.shape[3])
+        state = waist.broadcast(number(0, q), shape)
+    else:
+        state = waist.cast_to(past_state, float32)
+
+    def turn(iteration: Tensor, going: Tensor, held: Tensor) -> list[Tensor]:
+        now = [None if each is None else waist.take(each, iteration, 0) for each in by_time]
+        new = _updated(held, now)
+        return [going, new, _read(now[0], new)]
+
+    trips = waist.reshape(waist.sizes(q.shape[2]), ())
+    state, stacked = waist.repeat(trips, None, [state], turn)
+    output = waist.transpose(stacked, (1, 0, 2, 3))
+    batch, time = query.shape[:2]
+    output = waist.reshape(output, (batch, time, output.shape[2] * output.shape[3]))
+    kept = past_state.dtype if past_state is not None else dtype
+    return waist.cast_to(output, dtype), waist.cast_to(state, kept)
+
+
+@linear_attention.infer
+def _linear_attention_types(inputs, attributes, count):  # type: ignore[no-untyped-def]
+    from burnx.types import TensorType
+
+    state = inputs[3] if len(inputs) > 3 and inputs[3] is not None else inputs[0]
+    return [TensorType(inputs[0].dtype, None), TensorType(state.dtype, None)]
+
+
+def _rule(name: str, decay: Tensor | None, beta: Tensor | None) -> tuple[bool, bool]:
+    if name not in RULES:
+        raise ModelError(f'an update rule is one of {", ".join(RULES)}, not "{name}"')
+    decays, corrects = RULES[name]
+    for what, needed, given in (("decay", decays, decay), ("beta", corrects, beta)):
+        if needed != (given is not None):
+            raise ModelError(f'update rule "{name}" {"needs" if needed else "takes no"} {what}')
+    return decays, corrects
+
+
+def _heads_of(beta: Tensor, heads: int) -> int:
+    """How many update rates a step has: one for each head, or one for all."""
+    last = beta.shape[2]
+    if last not in (1, heads):
+        raise ShapeError(f"beta has 1 or {heads} elements a step, not {last}")
+    return int(last)
+
+
+def _gates(decay: Tensor, heads: int, k: Tensor) -> Tensor:
+    """Decay in log space.  Shapes: -> (batch, groups, time, 1 or size)"""
+    if decay.shape[2] not in (heads, heads * k.shape[3]):
+        raise ShapeError(
+            f"decay has {heads} or {heads * k.shape[3]} elements a step, not {decay.shape[2]}"
+        )
+    return split_heads(decay, heads)
+
+
+def _column(x: Tensor) -> Tensor:
+    """Shapes: (*s) -> (*s, 1)"""
+    return waist.reshape(x, (*x.shape, 1))
+
+
+def _updated(state: Tensor, now: Sequence[Tensor | None]) -> Tensor:
+    """The state after one step.  Shapes: (batch, groups, size, value size)"""
+    _, k, v, gate, rate = now
+    assert k is not None and v is not None
+    if gate is not None:
+        state = waist.map("mul", state, _column(waist.map("exp", gate)))
+    if rate is not None:
+        found = waist.contract(k, state, ((0, 1), (0, 1)), ((2,), (2,)))
+        v = waist.map("mul", waist.map("sub", v, found), rate)
+    row = waist.reshape(v, (*v.shape[:2], 1, v.shape[2]))
+    return waist.map("add", state, waist.map("mul", _column(k), row))
+
+
+def _read(q: Tensor | None, state: Tensor) -> Tensor:
+    """Shapes: (batch, heads, size), (batch, groups, size, value size) -> (batch, heads, value size)"""
+    assert q is not None
+    groups = state.shape[1]
+    each = divided(q.shape[1], groups, "the number of query heads")
+    wide = waist.reshape(q, (q.shape[0], groups, each, q.shape[2]))
+    found = waist.contract(wide, state, ((0, 1), (0, 1)), ((3,), (2,)))
+    return ungrouped(found, q.shape[1])
+
+
+@operator("CausalConvWithState", since=(27,))
+def causal_conv_with_state(
+    input: T,
+    weight: T,
+    bias: T | None = None,
+    past_state: T | None = None,
+    *,
+    activation: str = "none",
+) -> tuple[T, T]:
+    """Convolve each channel over time looking back only; the state is what the next call looks back on.
+
+    Shapes: (batch, channels, time), (channels, 1, k) -> (batch, channels, time), (batch, channels, k - 1).
+    Source: ONNX CausalConvWithState-27
+    """
+    if activation not in ("none", "silu", "swish"):
+        raise ModelError(f'activation is "none", "silu" or "swish", not "{activation}"')
+    channels, _, width = waist.static_shape(weight)
+    batch, _, time = input.shape
+    if past_state is None:
+        past_state = waist.broadcast(number(0, input), (batch, channels, width - 1))
+    padded = waist.concat([past_state, input], 2)
+    result = waist.conv(padded, weight, [1], [(0, 0)], [1], groups=channels)
+    if bias is not None:
+        result = waist.map("add", result, waist.reshape(bias, (channels, 1)))
+    if activation != "none":
+        result = _silu(result)
+    return result, waist.slice_axis(padded, 2, time, width - 1)
+
+
+def _silu(x: Tensor) -> Tensor:
+    wide = x if x.dtype.itemsize >= 4 else waist.cast_to(x, float32)
+    powers = waist.map("exp", waist.map("neg", wide))
+    result = waist.map("div", wide, waist.map("add", powers, number(1, wide)))
+    return waist.cast_to(result, x.dtype)
