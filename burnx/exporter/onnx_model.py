@@ -71,7 +71,7 @@ def _write_data(path: Path, data: DataFile) -> None:
     with path.open("wb") as file:
         for offset, chunk in data.chunks():
             file.seek(offset)
-            file.write(chunk)
+            chunk.tofile(file)
 
 
 def weights_size_bytes(graph: Graph) -> int:

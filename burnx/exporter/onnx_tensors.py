@@ -34,10 +34,10 @@ class DataFile:
         self.end_bytes = offset + size
         return offset, size
 
-    def chunks(self) -> Iterator[tuple[int, memoryview]]:
+    def chunks(self) -> Iterator[tuple[int, Array]]:
         """Offsets and bytes, one array at a time."""
         for offset, array in self.stretches:
-            yield offset, memoryview(array_bytes(array)).cast("B")
+            yield offset, array_bytes(array)
 
 
 def array_size_bytes(array: Array) -> int:

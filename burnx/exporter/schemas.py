@@ -50,13 +50,18 @@ def schema(domain: str, operator: str, opset: int) -> Schema | None:
         tuple(map(_slot, found.inputs)),
         tuple(map(_slot, found.outputs)),
         (found.min_input, found.max_input, found.min_output, found.max_output),
-        {name: int(each.type.value) for name, each in attributes.items()},
+        {name: _kind(each.type) for name, each in attributes.items()},
         {
             name: helper.get_attribute_value(each.default_value)
             for name, each in attributes.items()
             if each.default_value.type
         },
     )
+
+
+def _kind(kind: Any) -> int:
+    """The number of a kind of attribute, as AttributeProto has it."""
+    return int(getattr(kind, "value", kind))
 
 
 def _slot(parameter: Any) -> Slot:

@@ -6,6 +6,7 @@ from burnx.dtype import bool_, dtype_name, is_float
 from burnx.exporter.spell_sizes import spell_reshape, spell_sizes
 from burnx.exporter.spelling import Emitter, Spelling
 from burnx.graph import Node, Value
+from burnx.shape import Shape
 from burnx.types import TensorType, Type
 
 _GEMM_DTYPES = {"float16", "float32", "float64", "bfloat16", "int32", "int64", "uint32", "uint64"}
@@ -77,7 +78,7 @@ def spell_mod(node: Node, emitter: Emitter) -> list[Value] | None:
     return [emitter.emit("Where", [moves, moved, rest], kind)]
 
 
-def _shape(value: Value) -> tuple[object, ...] | None:
+def _shape(value: Value) -> Shape | None:
     return value.type.shape if isinstance(value.type, TensorType) else None
 
 
