@@ -79,7 +79,8 @@ class GraphWriter:
         kinds = rules.kinds if rules is not None else {}
         given = _with_own_defaults(node, {} if rules is None else rules.defaults)
         for name, value in given.items():
-            if value is None or (kinds and name not in kinds and is_default(node, name, value)):
+            is_implied = rules is not None and name not in kinds and is_default(node, name, value)
+            if value is None or is_implied:
                 continue
             kind = kinds.get(name)
             if kind is None and _is_float_attribute(node, name) and isinstance(value, int):

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import Any
 
 import onnx
-from onnx import ModelProto, checker, helper
+from onnx import ModelProto, helper
 
 import burnx
 from burnx.errors import ExportError, UsageError
+from burnx.exporter.checking import check_model
 from burnx.exporter.graph_proto import write_graph
 from burnx.exporter.model_file import replaced_files
 from burnx.exporter.onnx_tensors import DataFile, array_size_bytes
@@ -32,7 +32,7 @@ def export_model(graph: Graph, opset: int | None = None) -> Any:
     if size > LIMIT_BYTES:
         raise ExportError(f"a model in memory is below 2 GiB: its weights take {size} bytes")
     model = build_model(spelled, opsets, None)
-    _check(model)
+    check_model(model)
     return model
 
 
@@ -62,8 +62,7 @@ def write_model(
             _write_data(folder / data.location, data)
         part = folder / target.name
         part.write_bytes(model.SerializeToString())
-        del model
-        _check(str(part))
+        check_model(model, part)
     return target
 
 
@@ -97,12 +96,3 @@ def build_model(graph: Graph, opsets: dict[str, int], data: DataFile | None) -> 
         model.metadata_props.add(key=key, value=text)
     model.graph.CopyFrom(write_graph(graph, opsets, data))
     return model
-
-
-def _check(model: Any) -> None:
-    """Raises: ExportError with what ONNX's checker says, the node's name in it."""
-    try:
-        checker.check_model(model, full_check=True)
-    except (checker.ValidationError, onnx.shape_inference.InferenceError) as error:
-        said = re.sub(r"\s+", " ", str(error)).strip()
-        raise ExportError(f"the model does not pass ONNX's checker: {said[:2000]}") from error
