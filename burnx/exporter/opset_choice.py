@@ -39,6 +39,10 @@ def _scatter_needs(node: Node) -> int:
     return 18 if node.attributes.get("reduction") in ("max", "min") else 0
 
 
+def _pool_needs(node: Node) -> int:
+    return 22 if node.attributes.get("ceil_mode") else 0
+
+
 # the oldest opset at which a node means what it says, where the schema does not tell
 _NEEDS: Mapping[tuple[str, str], Callable[[Node], int]] = {
     ("", "Mod"): _mod_needs,
@@ -46,7 +50,7 @@ _NEEDS: Mapping[tuple[str, str], Callable[[Node], int]] = {
     ("", "ScatterND"): _scatter_needs,
     ("", "Pad"): lambda node: 19 if node.attributes.get("mode") == "wrap" else 0,
     ("", "GroupNormalization"): lambda node: 21,
-    ("", "AveragePool"): lambda node: 22 if node.attributes.get("ceil_mode") else 0,
+    **{("", name): _pool_needs for name in ("AveragePool", "LpPool", "MaxPool")},
 }
 
 

@@ -98,13 +98,15 @@ def spell_reduction(node: Node, emitter: Emitter) -> list[Value] | None:
 
 
 def spell_split(node: Node, emitter: Emitter) -> list[Value] | None:
-    """Sizes, or as many equal parts as there are outputs, before opset 18."""
-    if emitter.opset >= 18:
-        return None
-    given = {name: value for name, value in node.attributes.items() if name != "num_outputs"}
+    """Sizes, or a number of parts; before opset 18 as many equal parts as there are outputs."""
     has_sizes = len(node.inputs) > 1 and node.inputs[1] is not None
+    given = {name: value for name, value in node.attributes.items() if name != "num_outputs"}
     kinds = [value.type for value in node.outputs]
-    if not has_sizes and (not _is_known_equal(kinds, int(given.get("axis") or 0))):
+    if emitter.opset >= 18:
+        if has_sizes or node.attributes.get("num_outputs") is not None:
+            return None
+        given["num_outputs"] = len(kinds)
+    elif not has_sizes and not _is_known_equal(kinds, int(given.get("axis") or 0)):
         return None
     return emitter.emit_all("Split", node.inputs, kinds, **given)
 
@@ -117,6 +119,14 @@ def _is_known_equal(kinds: list[Type], axis: int) -> bool:
     return None not in sizes and len(sizes) == 1
 
 
+def spell_mean_variance(node: Node, emitter: Emitter) -> list[Value] | None:
+    """The default axes are written out: ONNX's checker cannot look into this operator without them."""
+    if node.attributes.get("axes") is not None:
+        return None
+    kind = node.outputs[0].type
+    return [emitter.emit(node.operator, node.inputs, kind, axes=[0, 2, 3])]
+
+
 _REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "SumSquare")
 
 SPELLINGS: dict[tuple[str, str], Spelling] = {
@@ -126,5 +136,6 @@ SPELLINGS: dict[tuple[str, str], Spelling] = {
     ("", "Swish"): spell_swish,
     ("", "Mod"): spell_mod,
     ("", "Split"): spell_split,
+    ("", "MeanVarianceNormalization"): spell_mean_variance,
     **{("", f"Reduce{name}"): spell_reduction for name in _REDUCTIONS},
 }
