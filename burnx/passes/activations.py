@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from burnx.graph import Graph, Node, Value
-from burnx.passes.patterns import Any, Number, OneOf, Op, product, scalar
+from burnx.passes.patterns import Number, OneOf, Op, Operand, product, scalar
 from burnx.passes.rewriting import Match, rewrite, rewrite_graph
 
-X = Any("x")
+X = Operand("x")
 HALF, ONE = Number(0.5), Number(1.0)
 SCALED = OneOf(Op("Div", X, Number(math.sqrt(2))), Op("Mul", X, Number(1 / math.sqrt(2))))
 GELU = OneOf(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from burnx.dtype import string
-from burnx.graph import Graph, Node, Value, constant_value
+from burnx.graph import Graph, Node, Value
 from burnx.passes.editing import Editor, edit, sweep
 from burnx.passes.rewriting import Match, apply, is_as_good, rewrite, table
 from burnx.types import TensorType

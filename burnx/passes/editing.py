@@ -69,9 +69,8 @@ class Editor:
             if each in self.removed or not self.is_dead(each):
                 continue
             gone += 1
-            for value in self._forget(each):
-                if value.producer is not None and value.producer in self.owner:
-                    waiting.append(value.producer)
+            sources = [value.producer for value in self._forget(each)]
+            waiting.extend(node for node in sources if node is not None and node in self.owner)
         return gone
 
     def _forget(self, node: Node) -> set[Value]:

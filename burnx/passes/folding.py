@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from burnx.errors import BurnxError
-from burnx.graph import KNOWN_ELEMENTS, Array, Graph, Node, Value, constant_value, uses
+from burnx.graph import KNOWN_ELEMENTS, Array, Graph, Node, Value, constant_value
 from burnx.lowering import lower
 from burnx.passes.editing import Editor, edit, sweep
 from burnx.passes.linear import is_turning
@@ -44,8 +44,8 @@ class Folder:
         arrays = _known_arrays(node)
         origin: frozenset[Value] = frozenset()
         if arrays is None:
-            read = set(uses(node))
-            if not all(value.is_constant for value in read):
+            read = {value for value in node.inputs if value is not None}
+            if any(True for _ in node.subgraphs()) or not all(value.is_constant for value in read):
                 return False
             origin = frozenset().union(*(self.origins.get(v, frozenset({v})) for v in read))
             arrays = self._computed(node, origin)

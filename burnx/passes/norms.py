@@ -6,17 +6,19 @@ inside it, then the bias is added to that, and what is left at the end has no sc
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from burnx.dtype import float64
 from burnx.graph import Graph, Node, Value, constant_value
-from burnx.passes.patterns import Any, Found, Number, OneOf, Op, Pattern, scalar
+from burnx.passes.patterns import Found, Number, OneOf, Op, Operand, Pattern, scalar
 from burnx.passes.rewriting import Match, rewrite, rewrite_graph
 from burnx.shape import Shape
 from burnx.types import TensorType
 
 DEFAULT_EPSILON = 1e-5
-X, EPSILON = Any("x"), Number(name="epsilon")
+X, EPSILON = Operand("x"), Number(name="epsilon")
 
 
 def _square(value: Pattern) -> Pattern:
@@ -37,7 +39,7 @@ def _over(value: Pattern, variance: Pattern) -> Pattern:
 CENTRED = Op("Sub", X, Op("ReduceMean", X, name="mean"))
 LAYER = _over(CENTRED, Op("ReduceMean", _square(CENTRED), name="variance"))
 RMS = _over(X, Op("ReduceMean", _square(X), name="variance"))
-SCALE = Any("scale")
+SCALE = Operand("scale")
 
 
 @rewrite("Mul")
@@ -93,9 +95,9 @@ def _lift(operator: str, match: Match, found: Found | None) -> Value | None:
     scale = found.values["scale"] if "scale" in found.values else _ones(wanted)
     if scale is None or scale.type != wanted:
         return None
-    attributes = {"axis": -axes[0]} if axes[0] != 1 else {}
+    attributes: dict[str, Any] = {"axis": -axes[0]} if axes[0] != 1 else {}
     if abs(epsilon - DEFAULT_EPSILON) > 1e-6 * DEFAULT_EPSILON:
-        attributes |= {"epsilon": epsilon}  # type: ignore[dict-item]
+        attributes["epsilon"] = epsilon
     return match.make(operator, x, scale, **attributes)
 
 

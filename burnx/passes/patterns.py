@@ -1,6 +1,6 @@
 """Patterns: what a decomposition looks like, written as the expression it is.
 
-    x = Any("x")
+    x = Operand("x")
     GELU = Op("Mul", Op("Mul", x, Op("Add", Op("Erf", Op("Div", x, Number(2**0.5))), Number(1))), Number(0.5))
 
 A name stands for one value, and a named ``Op`` for one node, wherever it occurs.  Add and Mul match in either order
@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import ml_dtypes
-import numpy as np
 
 from burnx.dtype import FLOATS, INTEGERS
 from burnx.graph import Node, Value
@@ -23,7 +22,7 @@ COMMUTATIVE = frozenset({"Add", "Mul"})
 
 
 @dataclass(frozen=True, slots=True)
-class Any:
+class Operand:
     """Any value; without a name, whichever it is."""
 
     name: str = ""
@@ -63,7 +62,7 @@ class OneOf:
         object.__setattr__(self, "options", options)
 
 
-Pattern: TypeAlias = Any | Number | Op | OneOf
+Pattern: TypeAlias = Operand | Number | Op | OneOf
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +109,7 @@ Enter: TypeAlias = Callable[[Value], Node | None]
 def find_all(pattern: Pattern, value: Value, found: Found, enter: Enter) -> Iterator[Found]:
     """Every way in which ``value`` is the pattern; ``enter`` gives the node behind a value, if it may be looked at."""
     match pattern:
-        case Any(name):
+        case Operand(name):
             known = found.values.get(name)
             if not name:
                 yield found

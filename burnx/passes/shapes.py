@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from burnx.dtype import int64
 from burnx.graph import Graph, Node, Value, constant_value
 from burnx.passes.editing import Editor, edit
-from burnx.shape import Dim, Expr, Shape, symbol, symbol_name, symbols
+from burnx.shape import Expr, Shape, symbol, symbol_name, symbols
 from burnx.types import TensorType
 
 Homes = dict[str, tuple[Value, int]]
@@ -31,10 +29,11 @@ def _resolve(editor: Editor, graph: Graph, around: Homes) -> int:
         if node in editor.removed:
             continue
         changes += sum(_resolve(editor, inner, homes) for inner in node.subgraphs())
-        if _is_wanted(node, editor):
-            changes += _spell(node, editor, homes)
-            kept.extend(editor.made)
-            editor.made.clear()
+        for value in node.outputs if node.operator != "Sizes" else ():
+            if _is_wanted(value, node, editor):
+                changes += _spell(value, node, editor, homes)
+        kept.extend(editor.made)
+        editor.made.clear()
         kept.append(node)
         for value in node.outputs:
             _settle(value, homes)
@@ -63,24 +62,21 @@ def dims_of(value: Value) -> Shape | None:
 
 
 def _is_arithmetic(node: Node) -> bool:
-    """Whether all that a node gives is known, so that the node goes when its readers do."""
-    return bool(node.outputs) and all(value.known is not None for value in node.outputs)
+    """Whether all that a node gives are sizes, so that the node goes when its readers do."""
+    return all(dims_of(value) is not None for value in node.outputs)
 
 
-def _is_wanted(node: Node, editor: Editor) -> bool:
-    """Whether a node ends a chain of shape arithmetic."""
-    if len(node.outputs) != 1 or dims_of(node.outputs[0]) is None or node.operator == "Sizes":
+def _is_wanted(value: Value, node: Node, editor: Editor) -> bool:
+    """Whether a value ends a chain of shape arithmetic."""
+    if dims_of(value) is None:
         return False
-    value = node.outputs[0]
-    readers = editor.users.get(value, {})
-    if any(not _is_arithmetic(reader) for reader in readers):
+    if any(not _is_arithmetic(reader) for reader in editor.users.get(value, {})):
         return True
     return bool(editor.results.get(value)) and node.operator != "Shape"
 
 
-def _spell(node: Node, editor: Editor, homes: Homes) -> int:
-    """Put a Sizes node in the place of a node, if every symbol can be read somewhere."""
-    value = node.outputs[0]
+def _spell(value: Value, node: Node, editor: Editor, homes: Homes) -> int:
+    """Put a Sizes node in the place of a value, if every symbol can be read somewhere."""
     dims = dims_of(value)
     assert dims is not None and value.known is not None
     names = sorted({name for dim in dims for name in symbols(dim)})
