@@ -210,7 +210,7 @@ def evaluate_map(*arrays: Array, function: str) -> Array:
     """
     entry = FUNCTIONS[function]
     dtype = arrays[-1].dtype
-    if dtype == object and any(not isinstance(item, str) for item in arrays[-1].flat):
+    if any(_holds_sizes(x) for x in arrays):
         return _evaluate_symbolic(entry, arrays)
     computed = compute_dtype(dtype)
     if function == "select":
@@ -223,10 +223,15 @@ def evaluate_map(*arrays: Array, function: str) -> Array:
     return result.astype(bool_ if entry.is_predicate else dtype, copy=False)
 
 
+def _holds_sizes(x: Array) -> bool:
+    return x.dtype == object and any(not isinstance(item, str) for item in x.flat)
+
+
 def _evaluate_symbolic(entry: ScalarFunction, arrays: tuple[Array, ...]) -> Array:
     if entry.symbolic is None:
         raise TypeError(f"{entry.name} has no meaning for sizes")
-    results = [entry.symbolic(*items) for items in zip(*(x.flat for x in arrays), strict=True)]
+    items = zip(*(x.reshape(-1).tolist() for x in arrays), strict=True)
+    results = [entry.symbolic(*each) for each in items]
     result = np.empty(arrays[0].shape, bool_ if entry.is_predicate else object)
     result.reshape(-1)[:] = results if results else []
     return result
