@@ -18,8 +18,9 @@ from burnx.runtime.device import device, prepare
 from burnx.types import TensorType, Type
 
 GROWTH_BYTES = 64 * 1024
-# what a quantised weight means stays with the weight
-_KEPT = frozenset({"DequantizeLinear", "QuantizeLinear"})
+# what a quantised weight means stays with the weight, and cleaning keeps the constant behind an Identity
+_KEPT = frozenset({"DequantizeLinear", "QuantizeLinear", "Identity"})
+_REGROUPING = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze"})
 
 
 def fold(graph: Graph) -> int:
@@ -41,6 +42,8 @@ class Folder:
             return False
         if node.operator == "If" and not node.domain and self._choose(node):
             return True
+        if is_turning(node) and self._is_factor(node.outputs[0]):
+            return False
         arrays = _known_arrays(node)
         origin: frozenset[Value] = frozenset()
         if arrays is None:
@@ -52,7 +55,7 @@ class Folder:
         if arrays is None:
             return False
         for old, array in zip(node.outputs, arrays, strict=True):
-            new = constant_value(array, old.name)
+            new = constant_value(array, self._name(node) or old.name)
             self.origins[new] = origin
             self.editor.replace(old, new)
         self.editor.remove(node)
@@ -74,9 +77,14 @@ class Folder:
         sizes = [_size_bytes(value.type) for value in node.outputs]
         if any(size is None for size in sizes) or sum(filter(None, sizes)) > limit:
             return None
-        if is_turning(node):
-            return None if self._is_factor(node.outputs[0]) else [_turned(node)]
-        return evaluate(node)
+        return _view(node) or evaluate(node)
+
+    def _name(self, node: Node) -> str:
+        """The name of a weight that is only stored in another order here."""
+        source = node.inputs[0] if _view(node) is not None else None
+        if source is None or not self.editor.is_only_used_by(source, {node}):
+            return ""
+        return source.name
 
     def _is_factor(self, value: Value) -> bool:
         """Whether products alone read a value: a transposed weight keeps its own name and order there."""
@@ -162,8 +170,13 @@ def _size_bytes(kind: Type) -> int | None:
     return total
 
 
-def _turned(node: Node) -> Array:
-    """A transposed constant, which shares its memory."""
-    source = node.inputs[0]
-    assert source is not None and source.array is not None
-    return source.array.T
+def _view(node: Node) -> list[Array] | None:
+    """A constant in another order or grouping, which shares its memory."""
+    source, kind = node.inputs[0] if node.inputs else None, node.outputs[0].type
+    if source is None or source.array is None or node.domain or not isinstance(kind, TensorType):
+        return None
+    if is_turning(node):
+        return [source.array.T]
+    if node.operator not in _REGROUPING or kind.shape is None:
+        return None
+    return [source.array.reshape([int(dim) for dim in kind.shape])]
