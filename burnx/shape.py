@@ -310,11 +310,13 @@ def _extreme(kind: str, left: Dim, right: Dim) -> Dim:
     for end, other in ((left, right), (right, left)):
         if isinstance(end, int) and end >= _NO_SIZE and isinstance(other, Expr):
             return other if kind == "min" else end
-    try:
-        low, high = (right, left) if at_least(left, right) else (left, right)
-    except Undecided:
-        return _call(kind, *sorted((left, right), key=str))
-    return low if kind == "min" else high
+    for low, high in ((left, right), (right, left)):
+        try:
+            if at_least(high, low):
+                return low if kind == "min" else high
+        except Undecided:
+            continue
+    return _call(kind, *sorted((left, right), key=str))
 
 
 def broadcast_dim(left: Dim, right: Dim) -> Dim:

@@ -182,9 +182,10 @@ def sweep(editor: Editor, graph: Graph, visit: Visit) -> int:
 
 def _symbol_numbers(graph: Graph) -> Iterator[int]:
     for node in graph.all_nodes():
-        for value in (*node.inputs, *node.outputs):
-            if value is not None and isinstance(value.type, TensorType):
-                for dim in value.type.shape or ():
-                    for name in symbols(dim):
-                        if name[:1] == "_" and name[1:].isdigit():
-                            yield int(name[1:])
+        names = {name for value in (*node.inputs, *node.outputs) for name in _symbols_of(value)}
+        yield from (int(name[1:]) for name in names if name[:1] == "_" and name[1:].isdecimal())
+
+
+def _symbols_of(value: Value | None) -> set[str]:
+    shape = value.type.shape if value is not None and isinstance(value.type, TensorType) else None
+    return {name for dim in shape or () for name in symbols(dim)}
