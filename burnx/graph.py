@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from burnx.types import Type
+from burnx.types import TensorType, Type
 
 Array = np.ndarray[Any, Any]
+KNOWN_ELEMENTS = 1024
 
 
 @dataclass(slots=True, eq=False)
@@ -35,6 +36,12 @@ class Value:
     @property
     def is_constant(self) -> bool:
         return self.array is not None
+
+
+def constant_value(array: Array, name: str = "") -> Value:
+    """A value that holds ``array``."""
+    kind = TensorType(array.dtype, array.shape)
+    return Value(kind, name, array=array, known=array if array.size <= KNOWN_ELEMENTS else None)
 
 
 @dataclass(slots=True, eq=False)

@@ -11,7 +11,7 @@ import numpy as np
 
 from burnx.capture.inputs import check_value
 from burnx.capture.lazy import default_recorder
-from burnx.capture.recorder import constant_value
+from burnx.graph import constant_value
 from burnx.dtype import as_array, dtype_name
 from burnx.errors import InputError
 from burnx.graph import Graph, Value

@@ -53,6 +53,7 @@ class Call:
 Atom: TypeAlias = Symbol | Call
 Monomial: TypeAlias = tuple[Atom, ...]  # sorted by text; repeated for powers
 
+_NO_SIZE = 2**62  # no size comes near: exporters write INT64_MAX for the end of an axis
 _INFIX = {"floordiv": "//", "mod": "%"}
 
 
@@ -306,7 +307,10 @@ def maximum(left: Dim, right: Dim) -> Dim:
 
 
 def _extreme(kind: str, left: Dim, right: Dim) -> Dim:
-    for high, low in ((left, right), (right, left)):
+    for end, other in ((left, right), (right, left)):
+        if isinstance(end, int) and end >= _NO_SIZE and isinstance(other, Expr):
+            return other if kind == "min" else end
+    for low, high in ((left, right), (right, left)):
         try:
             if at_least(high, low):
                 return low if kind == "min" else high

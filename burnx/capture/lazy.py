@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from burnx.capture.recorder import GraphRecorder, constant_value
-from burnx.graph import Graph, Node, Value, uses
+from burnx.capture.recorder import GraphRecorder
+from burnx.graph import Graph, Node, Value, constant_value, uses
 from burnx.lowering import lower
 from burnx.ops import operator as operator_module
 from burnx.runtime.device import Device, device, prepare

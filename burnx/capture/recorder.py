@@ -13,16 +13,14 @@ import numpy as np
 from burnx.builder import Operators
 from burnx.dtype import int64
 from burnx.errors import ShapeError, TraceError, located
-from burnx.graph import Graph, Node, Value
+from burnx.graph import Graph, Node, Value, constant_value
 from burnx.ops import find
 from burnx.ops import operators as all_operators
-from burnx.ops.infer import infer
+from burnx.ops.infer import infer_outputs
 from burnx.ops.operator import Operator
 from burnx.shape import Dim, Expr, Shape, symbol, symbol_name, symbols
 from burnx.tensor import AMBIENT, Array, Tensor, caller
 from burnx.types import TensorType, Type
-
-KNOWN_ELEMENTS = 1024
 
 
 @dataclass(slots=True, eq=False)
@@ -77,12 +75,8 @@ class GraphRecorder:
         node.metadata = dict(self.metadata)
         place = node.place if self.name else f"{node.place} at {caller()}"
         with located(place):
-            inferred = infer(self.operators, operator, values, attributes, wanted, self.counter)
-        for kind, known in inferred[:wanted]:
-            value = Value(kind, producer=node)
-            if known is not None and known.size <= KNOWN_ELEMENTS:
-                value.known = known
-            node.outputs.append(value)
+            infer_outputs(self.operators, operator, node, wanted, self.counter)
+        for value in node.outputs:
             self.settle(value)
         self.add(node)
         return [Tensor(self, value) for value in node.outputs]
@@ -206,12 +200,6 @@ class GraphRecorder:
             yield
         finally:
             AMBIENT.reset(token)
-
-
-def constant_value(array: Array, name: str = "") -> Value:
-    """A value that holds ``array``."""
-    kind = TensorType(array.dtype, array.shape)
-    return Value(kind, name, array=array, known=array if array.size <= KNOWN_ELEMENTS else None)
 
 
 def _has_dims(known: Array) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from burnx.capture.recorder import constant_value
+from burnx.graph import constant_value
 from burnx.codegen.block import Block, Context
 from burnx.codegen.classes import Classes, returned
 from burnx.codegen.constants import literal_input

@@ -14,10 +14,10 @@ import numpy as np
 import onnx
 
 from burnx.builder import join_types
-from burnx.capture.recorder import GraphRecorder, constant_value
+from burnx.capture.recorder import GraphRecorder
 from burnx.dtype import string
 from burnx.errors import ModelError, located
-from burnx.graph import Graph, Value
+from burnx.graph import Graph, Value, constant_value
 from burnx.importer.onnx_attributes import attribute_value
 from burnx.importer.onnx_file import OnnxFile, sparse_array, tensor_array
 from burnx.importer.onnx_order import in_order

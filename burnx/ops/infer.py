@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from burnx.builder import Builder, Operators
-from burnx.graph import Value
+from burnx.graph import KNOWN_ELEMENTS, Node, Value
 from burnx.ops.operator import Operator
 from burnx.shape import symbol
 from burnx.tensor import Array, Undetermined
@@ -37,6 +37,18 @@ def infer(
         (tensor.type, tensor.ref.array if tensor.ref.array is not None else tensor.ref.known)
         for tensor in results
     ]
+
+
+def infer_outputs(
+    operators: Operators, operator: Operator, node: Node, wanted: int | None, counter: Any
+) -> None:
+    """Give a node its outputs, ``wanted`` of them or all."""
+    inferred = infer(operators, operator, node.inputs, node.attributes, wanted, counter)
+    for kind, known in inferred[:wanted]:
+        value = Value(kind, producer=node)
+        if known is not None and known.size <= KNOWN_ELEMENTS:
+            value.known = known
+        node.outputs.append(value)
 
 
 def _unknown(

@@ -230,7 +230,8 @@ def _holds_sizes(x: Array) -> bool:
 def _evaluate_symbolic(entry: ScalarFunction, arrays: tuple[Array, ...]) -> Array:
     if entry.symbolic is None:
         raise TypeError(f"{entry.name} has no meaning for sizes")
-    results = [entry.symbolic(*items) for items in zip(*(x.flat for x in arrays), strict=True)]
+    items = zip(*(x.reshape(-1).tolist() for x in arrays), strict=True)
+    results = [entry.symbolic(*each) for each in items]
     result = np.empty(arrays[0].shape, bool_ if entry.is_predicate else object)
     result.reshape(-1)[:] = results if results else []
     return result

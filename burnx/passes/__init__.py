@@ -1,0 +1,49 @@
+"""Passes: Graph to Graph, before source is printed.
+
+Enters: a Graph, which is changed in place.  Leaves: how much each pass changed.  May import: lowering, runtime, ops
+and below.  Start reading at ``PASSES``; ``editing.py`` is how a graph is changed, ``rewriting.py`` what a rule is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from burnx.errors import UsageError
+from burnx.graph import Graph
+from burnx.passes.activations import lift_gelu, lift_hard_swish, lift_mish, lift_silu
+from burnx.passes.cleaning import clean
+from burnx.passes.folding import fold
+from burnx.passes.linear import lift_linear
+from burnx.passes.norms import lift_layer_norm, lift_rms_norm
+from burnx.passes.shapes import resolve_shapes
+
+Pass = Callable[[Graph], int]
+PASSES: dict[str, Pass] = {
+    "fold": fold,
+    "clean": clean,
+    "shapes": resolve_shapes,
+    "gelu": lift_gelu,
+    "layer_norm": lift_layer_norm,
+    "rms_norm": lift_rms_norm,
+    "silu": lift_silu,
+    "hard_swish": lift_hard_swish,
+    "mish": lift_mish,
+    "linear": lift_linear,
+}
+# cleaning again after the lifts merges what they brought together
+ORDER = (*PASSES, "clean")
+
+
+def run_passes(graph: Graph, skip: Collection[str] = ()) -> dict[str, int]:
+    """Run every pass but those in ``skip`` on a graph; how many changes each made.
+
+    Raises: UsageError if ``skip`` names no pass.
+    """
+    unknown = [name for name in skip if name not in PASSES]
+    if unknown:
+        raise UsageError(f'there is no pass "{unknown[0]}"; known are {", ".join(PASSES)}')
+    changes = {name: 0 for name in PASSES if name not in skip}
+    for name in ORDER:
+        if name in changes:
+            changes[name] += PASSES[name](graph)
+    return changes
