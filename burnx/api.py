@@ -134,7 +134,7 @@ def export_onnx(
     ``inputs`` are examples, ``dynamic`` names open axes, both by the original name or the parameter's.  Without
     ``opset`` the lowest from 20 on that can say everything is taken.  Raises: TraceError, ExportError.
     """
-    from burnx.exporter import write_model
+    from burnx.exporter.onnx_model import write_model
 
     graph = _trace(model, inputs, dynamic or {}, True)
     graph.output_names = [name for name, _ in named_outputs(graph)]

@@ -24,7 +24,7 @@ from burnx.importer.onnx_order import in_order
 from burnx.importer.onnx_types import declared_type, refine
 from burnx.importer.onnx_version import Version, resolve
 from burnx.importer.unsupported import check_supported
-from burnx.ops.attention import flex_precision
+from burnx.ops.attending import flex_precision
 from burnx.tensor import Tensor
 from burnx.types import TensorType, Type
 
