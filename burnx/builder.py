@@ -115,7 +115,9 @@ class Builder:
             self._symbols |= {name for dim in kind.shape for name in symbols(dim)}
         return Tensor(self, var)
 
-    def emit(self, name: str, inputs: Sequence[Tensor | None], **attributes: Any) -> list[Tensor]:
+    def emit(
+        self, name: str, inputs: Sequence[Tensor | None], /, **attributes: Any
+    ) -> list[Tensor]:
         """Add one primitive."""
         entry = PRIMITIVES[name]
         if name not in _TAKES_ANYTHING:

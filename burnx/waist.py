@@ -25,7 +25,7 @@ class Emitter(Protocol):
     """A recorder that takes primitives: the builder of a program."""
 
     def emit(
-        self, name: str, inputs: Sequence[Tensor | None], **attributes: Any
+        self, name: str, inputs: Sequence[Tensor | None], /, **attributes: Any
     ) -> list[Tensor]: ...
 
     def constant(self, array: Array) -> Tensor: ...
