@@ -138,6 +138,8 @@ def resize(
     _check_mode("nearest_mode", nearest_mode, ROUNDINGS)
     chosen = normal_axes(axes if axes is not None else builtins.range(x.ndim), x.ndim)
     if sizes is not None and not _is_empty(sizes):
+        if antialias:  # how many pixels count depends on the scale
+            waist.static_shape(x), waist.const(sizes)
         found = _axes_of_sizes(x, sizes, chosen, keep_aspect_ratio_policy)
     elif scales is not None and not _is_empty(scales):
         found = _axes_of_scales(x, scales, chosen)
@@ -283,18 +285,18 @@ def _weighted(
     wide = compute_dtype(x.dtype) if is_float(x.dtype) else float64
     y = waist.cast_to(x, wide)
     for axis, at in zip(axes, places, strict=True):
-        indices, weights = _taps(x, axis, at, kernel, wide)
+        indices, weights = _taps(axis, at, kernel, wide)
         y = _combine(y, axis, indices, weights)
     return waist.cast_to(y, x.dtype)
 
 
 def _taps(
-    x: Tensor, axis: Axis, at: Tensor, kernel: Kernel, dtype: DType
+    axis: Axis, at: Tensor, kernel: Kernel, dtype: DType
 ) -> tuple[list[Tensor], list[Tensor]]:
     """The indices and the weights of the pixels around each place of an axis."""
     low = waist.map("floor", at)
     t = waist.cast_to(at - low, dtype)
-    offsets, weights = _spread_weights(x, axis, t, kernel)
+    offsets, weights = _spread_weights(axis, t, kernel)
     whole = [low + float(offset) for offset in offsets]
     if kernel.exclude_outside:
         zero, last = waist.constant(0, float32), number(axis.n - 1, float32)
@@ -313,7 +315,7 @@ def _taps(
 
 
 def _spread_weights(
-    x: Tensor, axis: Axis, t: Tensor, kernel: Kernel
+    axis: Axis, t: Tensor, kernel: Kernel
 ) -> tuple[Sequence[int], list[Tensor]]:
     """Which pixels count, relative to the one before a place, and their weights.
 
@@ -323,8 +325,7 @@ def _spread_weights(
     if not kernel.antialias:
         offsets = builtins.range(1 - radius, radius + 1)
         return offsets, [1 - t, t] if radius == 1 else cubic_weights(t, kernel.cubic_a)
-    if axis.known is None:
-        raise Undetermined(x.ref, "shape")
+    assert axis.known is not None
     scale = builtins.min(axis.known, 1.0)
     first = math.floor(-radius / scale) + 1
     offsets = builtins.range(first, 2 - first)
