@@ -13,6 +13,7 @@ import numpy as np
 from burnx import waist
 from burnx.dtype import DType, compute_dtype, float32, float64, int64, is_float
 from burnx.errors import ModelError
+from burnx.ops import arithmetic
 from burnx.ops.kinds import T1, T2, Float32, Int64, T
 from burnx.ops.movement import normal_axes
 from burnx.ops.operator import REQUIRED, operator
@@ -66,7 +67,8 @@ def _pytorch(axis: Axis, place: Tensor) -> Tensor:
 
 def _symmetric(axis: Axis, place: Tensor) -> Tensor:
     adjust = number(axis.out, float32) / axis.length
-    return number(axis.n, float32) * 0.5 * (1 - adjust) + _half_pixel(axis, place)
+    offset = number(axis.n, float32) * 0.5 * (1 - adjust)
+    return offset + (place + 0.5) / axis.scale - 0.5
 
 
 def _asymmetric(axis: Axis, place: Tensor) -> Tensor:
@@ -390,13 +392,17 @@ def _extrapolate(
 
 @resize.upgrade(from_version=10)
 def resize_10(x: T, scales: Float32, *, mode: str = "nearest") -> T:
-    """Resize without modes: asymmetric, and the nearest pixel is before a place, or behind it if all axes shrink."""
-    factors = waist.const(scales).reshape(-1)
-    shrinks = bool(np.all(factors <= 1))
-    if mode == "nearest" and not shrinks and bool(np.any(factors < 1)):
-        larger = np.where(factors < 1, np.float32(1), factors)
-        smaller = np.where(factors < 1, factors, np.float32(1))
-        return resize_10(resize_10(x, larger), smaller)
+    """Resize without modes: asymmetric, and the nearest pixel is the one before a place.
+
+    Where an axis shrinks it is the one behind, as onnxruntime has it.
+    """
+    if mode != "nearest" or (waist.is_known(scales) and bool(np.all(waist.const(scales) >= 1))):
+        return _resize_10(x, scales, mode, False)
+    enlarged = _resize_10(x, arithmetic.max(scales, 1.0), mode, False)
+    return _resize_10(enlarged, arithmetic.min(scales, 1.0), mode, True)
+
+
+def _resize_10(x: Tensor, scales: object, mode: str, shrinks: bool) -> Tensor:
     return resize(
         x,
         None,
