@@ -108,9 +108,7 @@ def conv_transpose(
     else:
         low, high = _transposed_pads(full, pads, auto_pad)
     before = [span - 1 - cut for span, cut in zip(reach, low, strict=True)]
-    after = [
-        span - 1 - cut + more for span, cut, more in zip(reach, high, extra, strict=True)
-    ]
+    after = [span - 1 - cut + more for span, cut, more in zip(reach, high, extra, strict=True)]
     widths = list(zip(before, after, strict=True))
     wide = compute_dtype(x.dtype)
     kernel = _mirrored(w, group)
@@ -130,18 +128,15 @@ def _mirrored(w: Tensor, group: int) -> Tensor:
     return waist.reshape(swapped, (group * each, channels // group, *size))
 
 
-def _transposed_pads(
-    full: Sequence[Dim], pads: Ints, auto_pad: str
-) -> tuple[Sequence[Dim], Sequence[Dim]]:
+def _transposed_pads(full: Sequence[Dim], pads: Ints, auto_pad: str) -> tuple[list[Dim], list[Dim]]:
     """What to cut off; SAME cuts down to the input times the strides."""
     if auto_pad == "NOTSET":
-        return split_pads(pads, len(full))
+        low, high = split_pads(pads, len(full))
+        return list(low), list(high)
     if auto_pad == "VALID":
         return [0] * len(full), [0] * len(full)
     if auto_pad not in ("SAME_UPPER", "SAME_LOWER"):
-        raise ModelError(
-            f"auto_pad is NOTSET, VALID, SAME_UPPER or SAME_LOWER, not {auto_pad!r}"
-        )
+        raise ModelError(f"auto_pad is NOTSET, VALID, SAME_UPPER or SAME_LOWER, not {auto_pad!r}")
     return _cut(full, auto_pad)
 
 
@@ -173,7 +168,7 @@ _ACTIVATIONS = ("none", "silu", "swish")
 
 @operator("CausalConvWithState", since=(27,))
 def causal_conv_with_state(
-    input: T,  # noqa: A002
+    input: T,
     weight: T,
     bias: T | None = None,
     past_state: T | None = None,
@@ -218,7 +213,7 @@ def window_of_columns(
 
 @operator("Col2Im", since=(18,))
 def col2_im(
-    input: T,  # noqa: A002
+    input: T,
     image_shape: Tensor,
     block_shape: Tensor,
     *,
@@ -238,9 +233,7 @@ def col2_im(
     parts = waist.reshape(input, (*lead, count, *window.out))
     total: Tensor | None = None
     for place in range(count):
-        part = waist.reshape(
-            waist.slice_axis(parts, 2, place, 1), (*lead, *window.out)
-        )
+        part = waist.reshape(waist.slice_axis(parts, 2, place, 1), (*lead, *window.out))
         spread = _place_block(part, place, image, window)
         total = spread if total is None else total + spread
     assert total is not None

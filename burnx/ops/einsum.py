@@ -31,7 +31,9 @@ def einsum(*inputs: T, equation: str = REQUIRED) -> T:  # type: ignore[assignmen
     left, arrow, right = equation.replace(" ", "").partition("->")
     written = left.split(",")
     if len(written) != len(inputs):
-        raise ModelError(f"the equation {equation!r} is of {len(written)} inputs, not {len(inputs)}")
+        raise ModelError(
+            f"the equation {equation!r} is of {len(written)} inputs, not {len(inputs)}"
+        )
     split = [_letters(part, equation) for part in written]
     ranks = [_hidden(labels, x, equation) for labels, x in zip(split, inputs, strict=True)]
     widest = builtins.max(ranks)
@@ -59,9 +61,7 @@ def _letters(part: str, equation: str) -> tuple[str, ...]:
 def _implicit(terms: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
     """The ellipsis, then in order the letters that stand once on the left."""
     every = [label for labels in terms for label in labels]
-    letters = sorted(
-        label for label in set(every) if label != ELLIPSIS and every.count(label) == 1
-    )
+    letters = sorted(label for label in set(every) if label != ELLIPSIS and every.count(label) == 1)
     return (*([ELLIPSIS] if ELLIPSIS in every else []), *letters)
 
 
@@ -132,7 +132,7 @@ def _multiply(terms: Sequence[Term], output: tuple[str, ...]) -> Term:
         later = {label for other in terms[place + 1 :] for label in other.labels}
         needed = later | set(output)
         total = _sum_out(total, needed | set(term.labels))
-        term = _sum_out(term, needed | set(total.labels))  # noqa: PLW2901
+        term = _sum_out(term, needed | set(total.labels))
         total = _product(total, term, needed)
     return _sum_out(total, set(output))
 

@@ -60,7 +60,7 @@ def _image(x: Tensor, name: str, mode: str) -> tuple[Dim, Dim, Dim, Dim]:
 
 
 @operator("DepthToSpace", since=(1, 11, 13, 28))
-def depth_to_space(input: T, *, blocksize: int = _MISSING, mode: str = "DCR") -> T:  # noqa: A002
+def depth_to_space(input: T, *, blocksize: int = _MISSING, mode: str = "DCR") -> T:
     """Lay channels out as blocks of pixels.  Source: ONNX DepthToSpace-28"""
     n, c, h, w = _image(input, "DepthToSpace", mode)
     b, depth = blocksize, c // (blocksize * blocksize)
@@ -76,7 +76,7 @@ def depth_to_space(input: T, *, blocksize: int = _MISSING, mode: str = "DCR") ->
 
 
 @operator("SpaceToDepth", since=(1, 13, 28))
-def space_to_depth(input: T, *, blocksize: int = _MISSING, mode: str = "DCR") -> T:  # noqa: A002
+def space_to_depth(input: T, *, blocksize: int = _MISSING, mode: str = "DCR") -> T:
     """Stack the pixels of each block as channels.  Source: ONNX SpaceToDepth-28"""
     n, c, h, w = _image(input, "SpaceToDepth", mode)
     b = blocksize

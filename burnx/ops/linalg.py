@@ -51,8 +51,8 @@ def gemm(
     *,
     alpha: float = 1.0,
     beta: float = 1.0,
-    transA: int = 0,  # noqa: N803
-    transB: int = 0,  # noqa: N803
+    transA: int = 0,
+    transB: int = 0,
 ) -> T:
     """alpha * a @ b + beta * c, with c broadcast to the product.  Source: ONNX Gemm-13"""
     if a.ndim != 2 or b.ndim != 2:
@@ -94,8 +94,8 @@ def gemm_1(
     alpha: float = 1.0,
     beta: float = 1.0,
     broadcast: int = 0,
-    transA: int = 0,  # noqa: N803
-    transB: int = 0,  # noqa: N803
+    transA: int = 0,
+    transB: int = 0,
 ) -> T:
     """Gemm that says whether c broadcasts."""
     return gemm(a, b, c, alpha=alpha, beta=beta, transA=transA, transB=transB)

@@ -49,32 +49,23 @@ def max_pool(
     strides: Sequence[int] | None = None,
 ) -> tuple[T, I]:
     """The greatest under the window, and where it stands in the whole tensor.  Source: ONNX MaxPool-22"""
-    window = _pool_window(x, "MaxPool", kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
-    y = reduce_window("max", x, window, lowest_of(x))
-    return y, _positions(x, y, window, storage_order)
-
-
-def _pool_window(  # noqa: PLR0913
-    x: Tensor,
-    name: str,
-    kernel_shape: Sequence[int],
-    strides: Ints,
-    dilations: Ints,
-    pads: Ints,
-    auto_pad: str,
-    ceil_mode: int,
-) -> Window:
-    spatial = spatial_shape(x, name)
-    size = each_axis("kernel_shape", kernel_shape, len(spatial))
-    return place_window(
-        spatial,
-        size,
+    window = _pool_window(
+        x,
+        "MaxPool",
+        kernel_shape,
         strides=strides,
         dilations=dilations,
         pads=pads,
         auto_pad=auto_pad,
         ceil_mode=ceil_mode,
     )
+    y = reduce_window("max", x, window, lowest_of(x))
+    return y, _positions(x, y, window, storage_order)
+
+
+def _pool_window(x: Tensor, name: str, kernel_shape: Sequence[int], **moves: Any) -> Window:
+    spatial = spatial_shape(x, name)
+    return place_window(spatial, each_axis("kernel_shape", kernel_shape, len(spatial)), **moves)
 
 
 def _positions(x: Tensor, y: Tensor, window: Window, storage_order: int) -> Tensor:
@@ -136,8 +127,16 @@ def average_pool(
 
     What ``ceil_mode`` adds behind the padding never counts.  Source: ONNX AveragePool-22
     """
-    name = "AveragePool"
-    window = _pool_window(x, name, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
+    window = _pool_window(
+        x,
+        "AveragePool",
+        kernel_shape,
+        strides=strides,
+        dilations=dilations,
+        pads=pads,
+        auto_pad=auto_pad,
+        ceil_mode=ceil_mode,
+    )
     wide = waist.cast_to(x, compute_dtype(x.dtype))
     total = reduce_window("sum", wide, window, 0)
     declared = window.high if auto_pad.startswith("SAME") else _declared(pads, auto_pad, window)
@@ -203,7 +202,16 @@ def lp_pool(
     strides: Sequence[int] | None = None,
 ) -> T:
     """The p-norm under the window: (sum of |x|^p)^(1/p).  Source: ONNX LpPool-22"""
-    window = _pool_window(x, "LpPool", kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
+    window = _pool_window(
+        x,
+        "LpPool",
+        kernel_shape,
+        strides=strides,
+        dilations=dilations,
+        pads=pads,
+        auto_pad=auto_pad,
+        ceil_mode=ceil_mode,
+    )
     total = reduce_window("sum", _powered(x, p), window, 0)
     return waist.cast_to(_norm(total, p), x.dtype)
 

@@ -96,7 +96,7 @@ def roi_align_10(
     )
 
 
-def _side(corners: Tensor, place: int, n: Dim, bins: int, ratio: int, least: bool) -> Side:  # noqa: PLR0913
+def _side(corners: Tensor, place: int, n: Dim, bins: int, ratio: int, least: bool) -> Side:
     """The samples of every region along one axis."""
     dtype, (regions,) = corners.dtype, corners.shape[:1]
     start = waist.reshape(waist.slice_axis(corners, 1, place, 1), (regions,))
@@ -119,9 +119,7 @@ def _side(corners: Tensor, place: int, n: Dim, bins: int, ratio: int, least: boo
     def column(values: Tensor) -> Tensor:
         return waist.reshape(values, (regions, 1, 1))
 
-    inside = (along(waist.iota(samples, dtype), 2, 3) + 0.5) / column(
-        waist.map("max", count, one)
-    )
+    inside = (along(waist.iota(samples, dtype), 2, 3) + 0.5) / column(waist.map("max", count, one))
     at = column(start) + (along(waist.iota(bins, dtype), 1, 3) + inside) * column(step)
     return _weighed(at, n, counted, count)
 
@@ -152,8 +150,9 @@ def _pool_samples(x: Tensor, batch: Tensor, sides: tuple[Side, Side], mode: str)
     rows = waist.reshape(waist.transpose(x, (0, 2, 3, 1)), (n * height * width, channels))
     plane = number(height * width, int64)
     first = waist.cast_to(batch, int64)
-    first = waist.map("select", waist.map("lt", first, waist.constant(0, int64)),
-                      first + number(n, int64), first)
+    first = waist.map(
+        "select", waist.map("lt", first, waist.constant(0, int64)), first + number(n, int64), first
+    )
     first = waist.reshape(first * plane, (regions, 1, 1, 1, 1))
     total: Tensor | None = None
     for (iy, wy), (ix, wx) in itertools.product(_ends(ys), _ends(xs)):
@@ -238,10 +237,13 @@ def max_roi_pool(
         for mask in rows
     ]
     y = _stack(bands, 2)
-    y = _stack([
-        waist.reduce("max", waist.map("select", _spread(mask, 3), y, low), [3])
-        for mask in columns
-    ], 3)
+    y = _stack(
+        [
+            waist.reduce("max", waist.map("select", _spread(mask, 3), y, low), [3])
+            for mask in columns
+        ],
+        3,
+    )
     empty = _spread(no_row, 2) | _spread(no_column, 3)
     zero = waist.constant(0, work)
     return waist.cast_to(waist.map("select", empty, zero, y), x.dtype)
@@ -280,7 +282,5 @@ def _spread(mask: Tensor, axis: int) -> Tensor:
 
 
 def _stack(parts: Sequence[Tensor], axis: int) -> Tensor:
-    wide = [
-        waist.reshape(part, (*part.shape[:axis], 1, *part.shape[axis:])) for part in parts
-    ]
+    wide = [waist.reshape(part, (*part.shape[:axis], 1, *part.shape[axis:])) for part in parts]
     return waist.concat(wide, axis)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -162,7 +162,7 @@ def resize(
     return _extrapolate(y, found, places, extrapolation_value) if crops else y
 
 
-def _check_mode(name: str, value: str, known: Sequence[str] | dict[str, object]) -> None:
+def _check_mode(name: str, value: str, known: Collection[str]) -> None:
     if value not in known:
         raise ModelError(f"Resize takes a {name} of {', '.join(known)}, not {value!r}")
 
@@ -197,9 +197,7 @@ def _scaled_size(x: Tensor, n: Dim, factor: np.float32) -> Dim:
     return (n * exact.numerator) // exact.denominator
 
 
-def _axes_of_sizes(
-    x: Tensor, sizes: Tensor, chosen: Sequence[int], policy: str
-) -> list[Axis]:
+def _axes_of_sizes(x: Tensor, sizes: Tensor, chosen: Sequence[int], policy: str) -> list[Axis]:
     _check_mode("keep_aspect_ratio_policy", policy, ("stretch", "not_larger", "not_smaller"))
     if policy != "stretch":
         return _axes_of_aspect(x, sizes, chosen, policy)
@@ -247,7 +245,8 @@ def _with_roi(axes: Sequence[Axis], roi: Tensor | None) -> list[Axis]:
         raise ModelError("Resize needs a roi for tf_crop_and_resize")
     wide, count = waist.cast_to(roi, float32), len(axes)
     corners = [
-        waist.reshape(waist.slice_axis(wide, 0, place, 1), ()) for place in builtins.range(2 * count)
+        waist.reshape(waist.slice_axis(wide, 0, place, 1), ())
+        for place in builtins.range(2 * count)
     ]
     return [
         Axis(
@@ -280,9 +279,7 @@ def _clamped(index: Tensor, axis: Axis) -> Tensor:
     return waist.cast_to(waist.map("min", held, number(axis.n - 1, index.dtype)), int64)
 
 
-def _weighted(
-    x: Tensor, axes: Sequence[Axis], places: Sequence[Tensor], kernel: Kernel
-) -> Tensor:
+def _weighted(x: Tensor, axes: Sequence[Axis], places: Sequence[Tensor], kernel: Kernel) -> Tensor:
     """Weigh pixels along each axis in turn; integers are weighed in float64 and cut off."""
     wide = compute_dtype(x.dtype) if is_float(x.dtype) else float64
     y = waist.cast_to(x, wide)
@@ -316,9 +313,7 @@ def _taps(
     return [_clamped(index, axis) for index in whole], weights
 
 
-def _spread_weights(
-    axis: Axis, t: Tensor, kernel: Kernel
-) -> tuple[Sequence[int], list[Tensor]]:
+def _spread_weights(axis: Axis, t: Tensor, kernel: Kernel) -> tuple[Sequence[int], list[Tensor]]:
     """Which pixels count, relative to the one before a place, and their weights.
 
     With ``antialias`` the kernel of a shrinking axis is stretched by its scale.
@@ -357,9 +352,7 @@ def _normal(weights: Sequence[Tensor]) -> list[Tensor]:
     return [weight / safe for weight in weights]
 
 
-def _combine(
-    x: Tensor, axis: Axis, indices: Sequence[Tensor], weights: Sequence[Tensor]
-) -> Tensor:
+def _combine(x: Tensor, axis: Axis, indices: Sequence[Tensor], weights: Sequence[Tensor]) -> Tensor:
     """The weighted sum of pixels along one axis."""
     if len(indices) <= _UNROLLED:
         parts = [
@@ -378,9 +371,7 @@ def _combine(
     return waist.transpose(y, (*builtins.range(1, axis.place + 1), 0, *rest))
 
 
-def _extrapolate(
-    y: Tensor, axes: Sequence[Axis], places: Sequence[Tensor], value: float
-) -> Tensor:
+def _extrapolate(y: Tensor, axes: Sequence[Axis], places: Sequence[Tensor], value: float) -> Tensor:
     """Pixels of places outside the input."""
     fill, zero = waist.constant(value, y.dtype), waist.constant(0, float32)
     for axis, at in zip(axes, places, strict=True):

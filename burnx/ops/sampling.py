@@ -249,7 +249,9 @@ def deform_conv(
     rank = len(spatial)
     size = waist.static_shape(w)[2:]
     if kernel_shape and list(size) != each_axis("kernel_shape", kernel_shape, rank):
-        raise ModelError(f"kernel_shape is that of the kernel {list(size)}, not {list(kernel_shape)}")
+        raise ModelError(
+            f"kernel_shape is that of the kernel {list(size)}, not {list(kernel_shape)}"
+        )
     window = place_window(
         spatial, size, strides=strides, dilations=dilations, pads=pads, auto_pad="NOTSET"
     )

@@ -42,7 +42,9 @@ def each_axis(name: str, values: Ints, rank: int, default: int = 1, least: int =
     """
     found = [default] * rank if values is None or len(values) == 0 else [int(v) for v in values]
     if len(found) != rank or any(value < least for value in found):
-        raise ModelError(f"{name} takes a number of at least {least} for each of {rank} axes: {found}")
+        raise ModelError(
+            f"{name} takes a number of at least {least} for each of {rank} axes: {found}"
+        )
     return found
 
 
@@ -74,7 +76,7 @@ def spatial_shape(x: Tensor, name: str) -> tuple[Dim, ...]:
     return x.shape[2:]
 
 
-def place_window(  # noqa: PLR0913
+def place_window(
     shape: Sequence[Dim],
     size: Sequence[Dim],
     *,
@@ -90,7 +92,9 @@ def place_window(  # noqa: PLR0913
     """
     rank = len(shape)
     if len(size) != rank:
-        raise ModelError(f"kernel_shape has a size for each of {rank} spatial axes, not {list(size)}")
+        raise ModelError(
+            f"kernel_shape has a size for each of {rank} spatial axes, not {list(size)}"
+        )
     steps = each_axis("strides", strides, rank)
     gaps = each_axis("dilations", dilations, rank)
     low, high = _padding(shape, size, (steps, gaps), pads, auto_pad)
@@ -107,9 +111,7 @@ def place_window(  # noqa: PLR0913
         else:
             count = maximum(room // steps[axis] + 1, 0)
         out.append(count)
-    return Window(
-        tuple(size), tuple(steps), tuple(gaps), tuple(low), tuple(high), tuple(out)
-    )
+    return Window(tuple(size), tuple(steps), tuple(gaps), tuple(low), tuple(high), tuple(out))
 
 
 def _ceil_count(inside: Dim, room: Dim, stride: int) -> Dim:
@@ -131,9 +133,7 @@ def _padding(
     if auto_pad == "VALID":
         return [0] * rank, [0] * rank
     if auto_pad not in ("SAME_UPPER", "SAME_LOWER"):
-        raise ModelError(
-            f"auto_pad is NOTSET, VALID, SAME_UPPER or SAME_LOWER, not {auto_pad!r}"
-        )
+        raise ModelError(f"auto_pad is NOTSET, VALID, SAME_UPPER or SAME_LOWER, not {auto_pad!r}")
     pairs = [
         spread_total(
             maximum((ceil_divide(n, stride) - 1) * stride + extent(k, gap) - n, 0), auto_pad
@@ -180,6 +180,4 @@ def number(dim: Dim, dtype: DType) -> Tensor:
 
 def along(x: Tensor, axis: int, rank: int) -> Tensor:
     """A vector as one axis of ``rank``."""
-    return waist.reshape(
-        x, [x.shape[0] if place == axis else 1 for place in builtins.range(rank)]
-    )
+    return waist.reshape(x, [x.shape[0] if place == axis else 1 for place in builtins.range(rank)])
