@@ -50,8 +50,12 @@ def conv_case(draw: random.Random, transposed: bool) -> Case:
         chosen["output_padding"] = [draw.randint(0, each - 1) for each in strides]
     if transposed and draw.random() < 0.3:
         chosen.pop("pads", None)
-        pairs = zip(spatial, strides, strict=True)
-        chosen["output_shape"] = [n * each + draw.randint(-1, 2) for n, each in pairs]
+        sides = zip(spatial, strides, size, strict=True)
+        chosen["output_shape"] = [
+            (n - 1) * step + draw.randint(1, k + step - 1) for n, step, k in sides
+        ]
+        chosen.pop("dilations", None)
+        chosen.pop("output_padding", None)
     return feeds, {**chosen, "group": group, "opset": draw.choice([11, 13, 22])}
 
 
