@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from burnx import waist
 from burnx.dtype import compute_dtype
 from burnx.errors import ModelError, ShapeError
-from burnx.ops.kinds import T
+from burnx.ops.kinds import Int64, T
 from burnx.ops.operator import operator
 from burnx.ops.windows import (
     Ints,
@@ -214,8 +214,8 @@ def window_of_columns(
 @operator("Col2Im", since=(18,))
 def col2_im(
     input: T,
-    image_shape: Tensor,
-    block_shape: Tensor,
+    image_shape: Int64,
+    block_shape: Int64,
     *,
     dilations: Sequence[int] | None = None,
     pads: Sequence[int] | None = None,

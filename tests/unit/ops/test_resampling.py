@@ -35,8 +35,8 @@ def test_resize_of_open_sizes_agrees_with_onnxruntime(
         "coordinate_transformation_mode": transform,
     }
     (expected,) = run_onnxruntime("Resize", feeds, **options)
-    for constant in ([], ["s"]):
-        (y,) = run_node("Resize", feeds, dims=OPEN, constant=constant, **options)
+    for dims in (OPEN, {**OPEN, "s": None}):
+        (y,) = run_node("Resize", feeds, dims=dims, **options)
         np.testing.assert_allclose(y, expected, rtol=1e-3, atol=1e-5)
 
 
@@ -51,7 +51,7 @@ def test_resize_to_sizes_known_only_while_running(policy: str, antialias: int) -
         "keep_aspect_ratio_policy": policy,
         "antialias": antialias,
     }
-    (fixed,) = run_node("Resize", feeds, constant=["z"], **options)
+    (fixed,) = run_node("Resize", feeds, dims={"z": None}, **options)
     (open_,) = run_node("Resize", feeds, dims=OPEN, **options)
     sides = {"stretch": (3, 9), "not_larger": (3, 2), "not_smaller": (12, 9)}
     assert fixed.shape == (1, 2, *sides[policy])
