@@ -27,6 +27,7 @@ from burnx.ops.windows import (
 )
 from burnx.shape import Dim, product
 from burnx.tensor import Tensor
+from burnx.types import TensorType
 
 _MISSING: Any = REQUIRED
 
@@ -63,6 +64,11 @@ def max_pool(
     return y, _positions(x, y, window, storage_order)
 
 
+@max_pool.infer
+def _max_pool_types(inputs: Any, attributes: Any, count: int) -> list[TensorType]:
+    return [TensorType(inputs[0].dtype, None), TensorType(int64, None)]
+
+
 def _pool_window(x: Tensor, name: str, kernel_shape: Sequence[int], **moves: Any) -> Window:
     spatial = spatial_shape(x, name)
     return place_window(spatial, each_axis("kernel_shape", kernel_shape, len(spatial)), **moves)
@@ -70,31 +76,29 @@ def _pool_window(x: Tensor, name: str, kernel_shape: Sequence[int], **moves: Any
 
 def _positions(x: Tensor, y: Tensor, window: Window, storage_order: int) -> Tensor:
     """The flat position in ``x`` of the first element under the window that equals the greatest."""
-    inside = waist.broadcast(waist.constant(True, bool_), x.shape)
-    data, valid = pad_spatial(x, window, lowest_of(x)), pad_spatial(inside, window, False)
-    hits = []
-    for offset in np.ndindex(*(int(size) for size in window.size)):
-        item = _at_offset(data, offset, window)
-        equal = waist.map("eq", item, y)
-        if is_float(x.dtype):
-            equal = equal | waist.map("is_nan", item)
-        hit = equal & _at_offset(valid, offset, window)
-        hits.append(waist.reshape(hit, (*hit.shape, 1)))
-    joined = waist.concat(hits, x.ndim)
-    first = waist.argreduce("max", waist.cast_to(joined, np.dtype(np.uint8)), x.ndim)
-    return _flat_positions(x, first, window, storage_order)
+    inside = waist.broadcast(waist.constant(True, bool_), (1, 1, *x.shape[2:]))
+    items = _under_window(pad_spatial(x, window, lowest_of(x)), window)
+    valid = _under_window(pad_spatial(inside, window, False), window)
+    hits = waist.map("eq", items, waist.reshape(y, (*y.shape, 1)))
+    if is_float(x.dtype):
+        hits = hits | waist.map("is_nan", items)
+    hits = waist.cast_to(hits & valid, np.dtype(np.uint8))
+    return _flat_positions(x, waist.argreduce("max", hits, x.ndim), window, storage_order)
 
 
-def _at_offset(x: Tensor, offset: Sequence[int], window: Window) -> Tensor:
-    """What one place of the window meets, wherever the window stands."""
-    lead = x.ndim - window.rank
-    starts = [at * gap for at, gap in zip(offset, window.dilations, strict=True)]
-    return waist.slice_(
-        x,
-        [0] * lead + starts,
-        (*x.shape[:lead], *window.out),
-        [1] * lead + list(window.strides),
-    )
+def _under_window(x: Tensor, window: Window) -> Tensor:
+    """What the window meets at each of its places.
+
+    Shapes: (n, c, *s) -> (n, c, *out, elements of the window).
+    """
+    rank, lead = window.rank, list(x.shape[:2])
+    for axis in range(rank):
+        starts = along(waist.iota(window.out[axis]) * window.strides[axis], 0, 2)
+        offsets = along(waist.iota(window.size[axis]) * window.dilations[axis], 1, 2)
+        x = waist.take(x, starts + offsets, 2 + 2 * axis)
+    outer, inner = range(2, 2 + 2 * rank, 2), range(3, 3 + 2 * rank, 2)
+    moved = waist.transpose(x, (0, 1, *outer, *inner))
+    return waist.reshape(moved, (*lead, *window.out, product(window.size)))
 
 
 def _flat_positions(x: Tensor, first: Tensor, window: Window, storage_order: int) -> Tensor:
