@@ -10,7 +10,7 @@ import numpy as np
 
 from burnx import waist
 from burnx.builder import join_types
-from burnx.dtype import dtype_name, dtype_of_code, int64
+from burnx.dtype import dtype_name, dtype_of_code, float32, int64
 from burnx.errors import DTypeError, ModelError, ShapeError
 from burnx.graph import Graph
 from burnx.ops.kinds import I, S, T, V
@@ -86,9 +86,9 @@ def _sequence_construct_types(inputs, attributes, count):  # type: ignore[no-unt
 
 
 @operator("SequenceEmpty", since=(11,))
-def sequence_empty(*, dtype: int = 1) -> S:
-    """A sequence of nothing.  Source: ONNX SequenceEmpty-11"""
-    return _empty(TensorType(dtype_of_code(dtype), None))
+def sequence_empty(*, dtype: int | None = None) -> S:
+    """A sequence of nothing, float32 unless a dtype is given.  Source: ONNX SequenceEmpty-11"""
+    return _empty(TensorType(float32 if dtype is None else dtype_of_code(dtype), None))
 
 
 def _empty(element: Type) -> Tensor:

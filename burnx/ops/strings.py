@@ -93,8 +93,10 @@ def string_normalizer(
 
 
 @operator("RegexFullMatch", since=(20,))
-def regex_full_match(x: T1, *, pattern: str = REQUIRED) -> T2:  # type: ignore[assignment]
+def regex_full_match(x: T1, *, pattern: str | None = None) -> T2:
     """Whether the whole of each string matches a regular expression.  Source: ONNX RegexFullMatch-20"""
+    if pattern is None:
+        raise ModelError("RegexFullMatch needs a pattern")
     try:
         compiled = re.compile(pattern)
     except re.error as error:
