@@ -37,8 +37,11 @@ class Recorder(Protocol):
     functions behind the methods of ``Tensor``.
     """
 
-    depth: int
-    methods: Mapping[str, Callable[..., Any]]
+    @property
+    def depth(self) -> int: ...
+
+    @property
+    def methods(self) -> Mapping[str, Callable[..., Any]]: ...
 
     def call(self, operator: Any, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> Any: ...
 

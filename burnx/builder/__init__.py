@@ -5,8 +5,9 @@ May import: tensor, primitives, graph, program and below.
 Start reading at ``builder.py``; ``writer.py`` holds what has nothing to do with graphs.
 """
 
-from burnx.builder.builder import Builder, Operators, flat_tensors
+from burnx.builder.builder import Builder
 from burnx.builder.clean import remove_dead
 from burnx.builder.joining import join_types
+from burnx.builder.writer import Operators, flat_tensors
 
 __all__ = ["Builder", "Operators", "flat_tensors", "join_types", "remove_dead"]

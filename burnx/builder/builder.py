@@ -18,7 +18,7 @@ from burnx.builder.writer import Operators, Writer
 from burnx.dtype import bool_, int64
 from burnx.errors import ModelError, UnsupportedError, located
 from burnx.graph import Graph, Node, Value, captured_by
-from burnx.program import Program, Region
+from burnx.program import Program
 from burnx.shape import Dim
 from burnx.tensor import Tensor, Undetermined
 from burnx.types import SequenceType, TensorType, Type
@@ -35,20 +35,6 @@ class Builder(Writer):
 
     open: bool = False
     env: dict[Value, Tensor] = field(default_factory=dict)
-
-    def call(self, operator: Any, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
-        """Run an operator's body and note what it expanded to as a region."""
-        start = len(self.program.instructions)
-        with self.ambient():
-            result = operator.function(*inputs, **attributes)
-        stop = len(self.program.instructions)
-        if stop - start > 1:
-            outputs = tuple(self.adopt(item) for item in flat_tensors(result))
-            given = tuple(self.adopt(item) for item in flat_tensors(inputs))
-            self.program.regions.append(
-                Region(operator.qualified, attributes, given, outputs, start, stop)
-            )
-        return result
 
     # ---------------------------------------------------------------- control flow
     def body(self, body: Body, params: Sequence[Type]) -> Program:
@@ -166,9 +152,9 @@ class Builder(Writer):
         scope: Any = self
         while scope is not None:
             if value in scope.env:
-                return scope.env[value]  # type: ignore[no-any-return]
+                return scope.env[value]
             if scope.parent is None and scope.open:
-                return scope._assume(value)  # type: ignore[no-any-return]
+                return scope._assume(value)
             scope = scope.parent
         raise ModelError(f'value "{value.name}" is used before anything gives it')
 
@@ -241,15 +227,3 @@ def _settled(tensor: Tensor) -> Settled | None:
 
 def _is_float(kind: Type) -> bool:
     return isinstance(kind, TensorType) and kind.dtype.kind not in "iubO"
-
-
-def flat_tensors(values: Any) -> list[Tensor]:
-    """Every tensor in nested lists and tuples."""
-    if isinstance(values, Tensor):
-        return [values]
-    if isinstance(values, (list, tuple)):
-        return [tensor for value in values for tensor in flat_tensors(value)]
-    return []
-
-
-__all__ = ["Builder", "Operators", "flat_tensors"]

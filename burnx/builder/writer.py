@@ -11,7 +11,7 @@ from typing import Any
 from burnx.builder.known import fold, native, number_of
 from burnx.errors import ModelError
 from burnx.primitives import PRIMITIVES
-from burnx.program import Binding, Instruction, Program, Var
+from burnx.program import Binding, Instruction, Program, Region, Var
 from burnx.shape import Dim, Expr, Shape, symbol, symbols
 from burnx.tensor import AMBIENT, Array, Tensor, Undetermined
 from burnx.types import TensorType, Type
@@ -76,11 +76,25 @@ class Writer:
     @contextmanager
     def ambient(self) -> Iterator[None]:
         """Operators called without tensors go to this writer."""
-        token = AMBIENT.set(self)  # type: ignore[arg-type]
+        token = AMBIENT.set(self)
         try:
             yield
         finally:
             AMBIENT.reset(token)
+
+    def call(self, operator: Any, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
+        """Run an operator's body and note what it expanded to as a region."""
+        start = len(self.program.instructions)
+        with self.ambient():
+            result = operator.function(*inputs, **attributes)
+        stop = len(self.program.instructions)
+        if stop - start > 1:
+            outputs = tuple(self.adopt(item) for item in flat_tensors(result))
+            given = tuple(self.adopt(item) for item in flat_tensors(inputs))
+            self.program.regions.append(
+                Region(operator.qualified, attributes, given, outputs, start, stop)
+            )
+        return result
 
     # ---------------------------------------------------------------- values
     def input(self, kind: Type) -> Tensor:
@@ -119,7 +133,7 @@ class Writer:
         """The variable of a tensor in this program; one of an outer program becomes a capture."""
         var: Any = tensor.ref
         if var.array is not None or id(var) in self._own:
-            return var  # type: ignore[no-any-return]
+            return var
         if self.parent is None:
             raise ModelError("a tensor of another program is used here")
         if var not in self._captures:
@@ -184,3 +198,12 @@ class Writer:
 
     def _has_symbol(self, name: str) -> bool:
         return name in self._symbols or (self.parent is not None and self.parent._has_symbol(name))
+
+
+def flat_tensors(values: Any) -> list[Tensor]:
+    """Every tensor in nested lists and tuples."""
+    if isinstance(values, Tensor):
+        return [values]
+    if isinstance(values, (list, tuple)):
+        return [tensor for value in values for tensor in flat_tensors(value)]
+    return []

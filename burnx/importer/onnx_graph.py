@@ -6,25 +6,24 @@ recorded by calling the operator as it was, which is written in the operators of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import onnx
 
-from burnx.builder import join_types
 from burnx.capture.recorder import GraphRecorder
 from burnx.dtype import string
 from burnx.errors import ModelError, located
 from burnx.graph import Graph, Value, constant_value
 from burnx.importer.onnx_attributes import attribute_value
+from burnx.importer.onnx_bodies import parameter_types, widened
 from burnx.importer.onnx_file import OnnxFile, sparse_array, tensor_array
 from burnx.importer.onnx_order import in_order
 from burnx.importer.onnx_types import declared_type, refine
 from burnx.importer.onnx_version import Version, resolve
 from burnx.importer.unsupported import check_supported
-from burnx.ops.attending import flex_precision
 from burnx.tensor import Tensor
 from burnx.types import TensorType, Type
 
@@ -112,7 +111,7 @@ class Reader:
             kind = declared_type(info.type, info.name)
             scope.names[info.name] = recorder.input(info.name, kind)
             if array is not None:
-                graph.defaults[scope.names[info.name].ref] = array
+                graph.defaults[value_of(scope.names[info.name])] = array
         for name, array in constants.items():
             if name not in scope.names:
                 scope.names[name] = Tensor(recorder, constant_value(array, name))
@@ -122,7 +121,7 @@ class Reader:
             graph.output_names.append(info.name)
 
     def _output(self, tensor: Tensor, info: Any, recorder: GraphRecorder) -> Value:
-        value: Value = tensor.ref
+        value = value_of(tensor)
         if info.HasField("type") and value.producer is not None:
             value.type = refine(value.type, declared_type(info.type, info.name), info.name)
         return value
@@ -151,7 +150,7 @@ class Reader:
         for name, tensor in zip(node.output, results, strict=False):
             if not name:
                 continue
-            value: Value = tensor.ref
+            value = value_of(tensor)
             if not value.name and value.producer is not None:
                 value.name = name
             if name in declared and isinstance(value.type, TensorType) and value.type.shape is None:
@@ -298,10 +297,10 @@ class Reader:
         ]
         if op_type == "Scan" and self.opsets.get("", 1) < 9:
             op_type = "Scan-8"
-        kinds = _PARAMETERS.get(op_type, _declared_only)(types, inputs, attributes)
+        kinds = parameter_types(op_type, types, inputs, attributes)
         while True:
             graph = self._read_body(body, kinds, recorder)
-            wider = _WIDEN.get(op_type, _keep)(kinds, graph, attributes)
+            wider = widened(op_type, kinds, graph, attributes)
             if wider == kinds:
                 return graph
             kinds = wider
@@ -321,10 +320,15 @@ class Reader:
             self.read_nodes(proto, inner, inside)
             graph = inner.graph
             for info in proto.output:
-                graph.outputs.append(_ranked(inside.find(info.name).ref, info, inner))
+                graph.outputs.append(_ranked(value_of(inside.find(info.name)), info, inner))
                 graph.output_names.append(info.name)
         graph.doc = proto.doc_string
         return graph
+
+
+def value_of(tensor: Tensor) -> Value:
+    """The value of the graph that a tensor stands for."""
+    return cast(Value, tensor.ref)
 
 
 def _ranked(value: Value, info: Any, recorder: GraphRecorder) -> Value:
@@ -385,92 +389,6 @@ def _constant_array(name: str, value: Any) -> np.ndarray[Any, Any]:
     return np.asarray(value, _PLAIN[name])
 
 
-# ------------------------------------------------------------------------------- types of the inputs of bodies
-Kinds = list[Type]
-
-
-def _declared_only(
-    types: Sequence[Type | None], inputs: Sequence[Any], attributes: Mapping[str, Any]
-) -> Kinds:
-    if any(kind is None for kind in types):
-        raise ModelError("the inputs of a subgraph need types")
-    return [kind for kind in types if kind is not None]
-
-
-def _loop_parameters(
-    types: Sequence[Type | None], inputs: Sequence[Any], attributes: Mapping[str, Any]
-) -> Kinds:
-    state = [item.ref.type for item in inputs[2:] if item is not None]
-    if len(types) != len(state) + 2:
-        raise ModelError(f"the body of this Loop takes {len(types)} inputs, not {len(state) + 2}")
-    return [TensorType(np.dtype(np.int64), ()), TensorType(np.dtype(np.bool_), ()), *state]
-
-
-def _scan_parameters(
-    types: Sequence[Type | None], inputs: Sequence[Any], attributes: Mapping[str, Any]
-) -> Kinds:
-    count = len(inputs) - int(attributes.get("num_scan_inputs", 0))
-    axes = attributes.get("scan_input_axes") or [0] * (len(inputs) - count)
-    kinds: Kinds = [item.ref.type for item in inputs[:count]]
-    for item, axis in zip(inputs[count:], axes, strict=True):
-        kind = item.ref.type
-        if kind.shape is not None:
-            place = axis % len(kind.shape)
-            kind = TensorType(kind.dtype, (*kind.shape[:place], *kind.shape[place + 1 :]))
-        kinds.append(kind)
-    return kinds
-
-
-def _batched_scan_parameters(
-    types: Sequence[Type | None], inputs: Sequence[Any], attributes: Mapping[str, Any]
-) -> Kinds:
-    """Before opset 9: a batch axis, then that of time, behind the lengths of the sequences."""
-    values = inputs[1:]
-    count = len(values) - int(attributes.get("num_scan_inputs", 0))
-    return [
-        _without_axes(item.ref.type, 1 if place < count else 2) for place, item in enumerate(values)
-    ]
-
-
-def _without_axes(kind: Type, count: int) -> Type:
-    if not isinstance(kind, TensorType) or kind.shape is None:
-        return kind
-    return TensorType(kind.dtype, kind.shape[count:])
-
-
-def _flex_parameters(
-    types: Sequence[Type | None], inputs: Sequence[Any], attributes: Mapping[str, Any]
-) -> Kinds:
-    q, k = (item.ref.type for item in inputs[:2])
-    dtype = flex_precision(q.dtype, attributes.get("softmax_precision"))
-    if q.shape is None or k.shape is None:
-        return [TensorType(dtype, None)]
-    return [TensorType(dtype, (*q.shape[:3], k.shape[2]))]
-
-
-def _keep(kinds: Kinds, graph: Graph, attributes: Mapping[str, Any]) -> Kinds:
-    return kinds
-
-
-def _joined(kinds: Kinds, results: Sequence[Type]) -> Kinds:
-    return [join_types(a, b) for a, b in zip(kinds, results, strict=False)]
-
-
-def _widen_loop(kinds: Kinds, graph: Graph, attributes: Mapping[str, Any]) -> Kinds:
-    return [
-        *kinds[:2],
-        *_joined(kinds[2:], [value.type for value in graph.outputs[1 : len(kinds) - 1]]),
-    ]
-
-
-def _widen_scan(kinds: Kinds, graph: Graph, attributes: Mapping[str, Any]) -> Kinds:
-    count = len(kinds) - int(attributes.get("num_scan_inputs", 0))
-    return [
-        *_joined(kinds[:count], [value.type for value in graph.outputs[:count]]),
-        *kinds[count:],
-    ]
-
-
 def _fresh_sizes(kind: Type, recorder: GraphRecorder) -> Type:
     """``kind`` with a symbol of its own for each size that changes from turn to turn."""
     if not isinstance(kind, TensorType) or kind.shape is None:
@@ -478,16 +396,3 @@ def _fresh_sizes(kind: Type, recorder: GraphRecorder) -> Type:
     return TensorType(
         kind.dtype, tuple(recorder.fresh() if dim is None else dim for dim in kind.shape)
     )
-
-
-_PARAMETERS: dict[str, Callable[..., Kinds]] = {
-    "Loop": _loop_parameters,
-    "Scan": _scan_parameters,
-    "Scan-8": _batched_scan_parameters,
-    "FlexAttention": _flex_parameters,
-}
-_WIDEN: dict[str, Callable[..., Kinds]] = {
-    "Loop": _widen_loop,
-    "Scan": _widen_scan,
-    "Scan-8": _widen_scan,
-}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import isnan, nan
 
 from burnx import waist
 from burnx.dtype import float32, float64, int64
@@ -56,7 +57,7 @@ def _softsign(x: Tensor) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Activation:
-    """A function of a tensor and the numbers it takes, with what they are when not given."""
+    """A function of a tensor and the numbers it takes, with what they are when not given (NaN: they must be)."""
 
     function: Callable[..., Tensor]
     alpha: float | None = None
@@ -72,7 +73,7 @@ ACTIVATIONS: dict[str, Activation] = {
     "affine": Activation(lambda x, a, b: plus(times(x, a), b), 1.0, 0.0),
     "leakyrelu": Activation(lambda x, a: above(x, 0, times(x, a)), 0.01),
     "thresholdedrelu": Activation(lambda x, a: above(x, a, scalar(0, x)), 1.0),
-    "scaledtanh": Activation(lambda x, a, b: times(tanh(times(x, b)), a), 1.0, 1.0),
+    "scaledtanh": Activation(lambda x, a, b: times(tanh(times(x, b)), a), nan, nan),
     "hardsigmoid": Activation(lambda x, a, b: between(plus(times(x, a), b), 0, 1), 0.2, 0.5),
     "elu": Activation(_elu, 1.0),
 }
@@ -102,6 +103,8 @@ def activations_of(
             for given, number in ((left, entry.alpha), (right, entry.beta))
             if number is not None
         ]
+        if any(isnan(number) for number in numbers):
+            raise ModelError(f'activation "{name}" needs an alpha and a beta')
         found.append(_bound(entry.function, numbers))
     return [found[at : at + len(default)] for at in range(0, len(found), len(default))]
 
