@@ -23,8 +23,39 @@ _INDEX = "burnx checks at"
 def check_model(model: Any, path: Path | None = None) -> None:
     """Check a model, as the file that it was written to where there is one.
 
+    The shapes of inner values, which are only notes, are given up if ONNX infers others: it looks into branches that
+    are never taken.
+
     Raises: ExportError with what the checker says, the node's name in it.
     """
+    try:
+        _check_whole(model, path)
+    except ExportError as error:
+        if not _forget_shapes(model.graph):
+            raise
+        if path is not None:
+            path.write_bytes(model.SerializeToString())
+        try:
+            _check_whole(model, path)
+        except ExportError:
+            raise error from None
+
+
+def _forget_shapes(graph: Any, is_main: bool = True) -> bool:
+    """Take away the notes on inner values and the shapes of subgraphs' outputs; gives whether there were any."""
+    found = bool(graph.value_info)
+    del graph.value_info[:]
+    for info in () if is_main else graph.output:
+        if info.type.HasField("tensor_type") and info.type.tensor_type.HasField("shape"):
+            info.type.tensor_type.ClearField("shape")
+            found = True
+    for attribute in (attribute for node in graph.node for attribute in node.attribute):
+        for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+            found |= _forget_shapes(inner, False)
+    return found
+
+
+def _check_whole(model: Any, path: Path | None) -> None:
     open_inputs = [info for info in model.graph.input if _has_open_rank(info)]
     open_outputs = [info for info in model.graph.output if _has_open_rank(info)]
     if not open_inputs and not open_outputs:

@@ -127,6 +127,25 @@ def spell_mean_variance(node: Node, emitter: Emitter) -> list[Value] | None:
     return [emitter.emit(node.operator, node.inputs, kind, axes=[0, 2, 3])]
 
 
+def spell_scatter(node: Node, emitter: Emitter) -> list[Value] | None:
+    """ScatterElements, which is Scatter's name since opset 11."""
+    kind = node.outputs[0].type
+    return [emitter.emit("ScatterElements", node.inputs, kind, axis=node.attributes.get("axis"))]
+
+
+def spell_upsample(node: Node, emitter: Emitter) -> list[Value] | None:
+    """Resize as Upsample did it, up to opset 10: asymmetric, rounding down."""
+    if len(node.inputs) != 2:
+        return None
+    x, scales = node.inputs
+    how = {
+        "mode": node.attributes.get("mode", "nearest"),
+        "coordinate_transformation_mode": "asymmetric",
+        "nearest_mode": "floor",
+    }
+    return [emitter.emit("Resize", [x, None, scales], node.outputs[0].type, **how)]
+
+
 _REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "SumSquare")
 
 SPELLINGS: dict[tuple[str, str], Spelling] = {
@@ -136,6 +155,8 @@ SPELLINGS: dict[tuple[str, str], Spelling] = {
     ("", "Swish"): spell_swish,
     ("", "Mod"): spell_mod,
     ("", "Split"): spell_split,
+    ("", "Scatter"): spell_scatter,
+    ("", "Upsample"): spell_upsample,
     ("", "MeanVarianceNormalization"): spell_mean_variance,
     **{("", f"Reduce{name}"): spell_reduction for name in _REDUCTIONS},
 }

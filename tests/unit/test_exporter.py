@@ -313,6 +313,15 @@ def test_unknown_rank_has_no_shape(tmp_path: Path) -> None:
     assert run_ort(model, {"x0": ones(2, 3)})["z"].tolist() == (-ones(2, 3)).tolist()
 
 
+def test_wrong_notes_on_inner_values_are_given_up(tmp_path: Path) -> None:
+    graph = imported(TWO)
+    graph.nodes[0].outputs[0].type = TensorType(float32, (7, 7))
+    path = write_model(graph, tmp_path / "m.onnx")
+    assert not onnx.load(str(path)).graph.value_info
+    assert not export_model(graph).graph.value_info
+    assert run_ort(str(path), {"x": ones(1, 3)})["y"].shape == (1, 3)
+
+
 def test_models_of_unknown_rank_are_checked() -> None:
     graph = node_graph("Neg", TensorType(float32, None))
     graph.nodes[0].operator, graph.nodes[0].outputs[0].type = "Size", TensorType(int64, (3,))
@@ -502,6 +511,27 @@ def test_axes_of_a_reduction_are_an_attribute_before_opset_18() -> None:
     for opset in (13, 17, 18, 20):
         found = run_ort(export_model(graph, opset), {"x0": ones(2, 3)})
         assert found["y"].tolist() == [3, 6]
+
+
+def test_upsample_and_scatter_have_new_names() -> None:
+    graph = node_graph("Upsample", TensorType(float32, (1, 1, 2, 2)), mode="nearest")
+    graph.nodes[0].inputs.append(constant_value(np.array([1, 1, 2, 2], np.float32)))
+    graph.nodes[0].outputs[0].type = TensorType(float32, (1, 1, 4, 4))
+    found = run_ort(export_model(graph), {"x0": ones(1, 1, 2, 2)})["y"]
+    assert found[0, 0].tolist() == [[1, 1, 2, 2], [1, 1, 2, 2], [3, 3, 4, 4], [3, 3, 4, 4]]
+    graph = node_graph("Scatter", MATRIX, TensorType(int64, (1, 1)), TensorType(float32, (1, 1)))
+    given = {"x0": ones(2, 3), "x1": np.array([[1]]), "x2": ones(1, 1) * 9}
+    assert run_ort(export_model(graph), given)["y"].tolist() == [[1, 2, 3], [9, 5, 6]]
+
+
+def test_parts_are_counted_where_nothing_else_says_how_many() -> None:
+    graph = node_graph("Split", TensorType(float32, (4,)))
+    graph.nodes[0].outputs = [Value(TensorType(float32, (2,)), producer=graph.nodes[0])]
+    graph.nodes[0].outputs.append(Value(TensorType(float32, (2,)), producer=graph.nodes[0]))
+    graph.outputs, graph.output_names = list(graph.nodes[0].outputs), ["a", "b"]
+    for opset in (13, 20):
+        found = run_ort(export_model(graph, opset), {"x0": ones(4)})
+        assert [each.tolist() for each in found.values()] == [[1, 2], [3, 4]]
 
 
 def test_other_domains_are_imported() -> None:
