@@ -10,7 +10,7 @@ import numpy as np
 from burnx.builder import join_types
 from burnx.errors import ModelError
 from burnx.graph import Graph
-from burnx.ops.attention import flex_precision
+from burnx.ops.attending import flex_precision
 from burnx.types import TensorType, Type
 
 Kinds = list[Type]
