@@ -334,7 +334,26 @@ def broadcast_dim(left: Dim, right: Dim) -> Dim:
         return left
     if isinstance(right, int):
         return right
+    for size, other in ((left, right), (right, left)):
+        if _is_capped(other, size):
+            return size
     return _call("broadcast", *sorted((left, right), key=str))
+
+
+def _is_capped(dim: Dim, size: Dim) -> bool:
+    """Whether ``dim`` is min(size, n) with n of 1 or more: it broadcasts with ``size`` only where it is ``size`` or 1."""
+    if not isinstance(dim, Expr) or len(dim.terms) != 1:
+        return False
+    ((monomial, factor),) = dim.terms.items()
+    if factor != 1 or len(monomial) != 1 or not isinstance(monomial[0], Call):
+        return False
+    call = monomial[0]
+    ends = (call.left, call.right)
+    return (
+        call.kind == "min"
+        and size in ends
+        and any(isinstance(end, int) and end >= 1 for end in ends)
+    )
 
 
 def broadcast_shapes(*shapes: Shape) -> Shape:

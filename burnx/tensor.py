@@ -255,6 +255,8 @@ class Tensor:
     def __xor__(self, other: Any) -> Tensor:
         return self._method("xor", other)
 
+    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
+
     def __lt__(self, other: Any) -> Tensor:
         return self._method("less", other)
 

@@ -31,6 +31,7 @@ from burnx.codegen.spelling import spell, takes_sizes
 from burnx.codegen.tree import Call as ModuleCall
 from burnx.codegen.tree import Item, LayerCall, Op, writes
 from burnx.graph import Node, Value
+from burnx.ops import find
 
 
 @dataclass(slots=True)
@@ -112,8 +113,6 @@ class Block:
 
     def _gives_tuple(self, item: Item) -> bool:
         """Whether a call gives a tuple even of one."""
-        from burnx.ops import find
-
         if not isinstance(item, Op) or item.node.operator in FLOW:
             return False
         return find(item.node.domain, item.node.operator).is_variadic
@@ -171,7 +170,22 @@ class Block:
             if name not in self.parameters or name == "x":
                 return name
             return self._free_name("x", free)
-        return self._free_name(_base_name(item, value), free)
+        return self._free_name(self._role(item), free)
+
+    def _role(self, item: Item) -> str:
+        """What a result may be called that takes over no other name: the layer it comes from, else its operator."""
+        if not isinstance(item, Op):
+            words = [part for part in item.path if not part.isdigit()]
+            return snake_case(words[-1]) if words else "x"
+        for value in item.node.inputs:
+            if value is not None and value in self.in_place:
+                inner = self._role(self.in_place[value])
+                if inner != "x":
+                    return inner
+        return _ROLES.get(
+            item.node.operator,
+            "x" if item.node.operator in _PLAIN else snake_case(item.node.operator),
+        )
 
     def _free_name(self, wanted: str, free: set[str]) -> str:
         base = identifier(wanted) or "x"
@@ -256,9 +270,15 @@ def singular(word: str) -> str:
     )
 
 
-def _base_name(item: Item, value: Value) -> str:
-    """What a result may be called that takes over no other name."""
-    if isinstance(item, Op):
-        return snake_case(item.node.operator)
-    words = [part for part in item.path if not part.isdigit()]
-    return snake_case(words[-1]) if words else "x"
+_ROLES = {
+    "Softmax": "weights",
+    "MatMul": "product",
+    "Concat": "joined",
+    "Gather": "picked",
+    "Shape": "shape",
+}
+# operators that say nothing of what their result is
+_PLAIN = frozenset(
+    "Add Sub Mul Div Reshape Transpose Relu Sigmoid Tanh Gelu Swish HardSwish Clip LeakyRelu Unsqueeze Squeeze "
+    "Flatten Cast Expand Identity Slice Pad Sqrt Erf Elu Softplus Dropout".split()
+)

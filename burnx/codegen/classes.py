@@ -78,6 +78,7 @@ class Classes:
                         item.inputs.append(value)
 
     def _body(self, item: ModuleCall) -> tuple[Stmt, ...]:
+        init = self.constructor(item.path, item.items)
         context = Context(self.places, self.kept, self.by_path, self.lists, item.path, self.flow)
         names = Names(LOCAL_RESERVED)
         env = {
@@ -88,7 +89,6 @@ class Classes:
         statements = Block(context, dict(env)).fill(item.items, item.outputs)
         returns = returned(len(item.outputs))
         forward = FunctionDef("forward", params, tuple(statements), returns)
-        init = self.constructor(item.path, item.items)
         return (init, forward) if init is not None else (forward,)
 
     def _class_name(self, path: Path) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from burnx.codegen.constants import FLOW
 from burnx.codegen.tree import Call, Item, LayerCall, Op, reads, writes
 from burnx.graph import Node, Value
+from burnx.ops import find
 
 NEAR = 2
 DEPTH = 3
@@ -78,7 +79,8 @@ def inlined(
     last = len(plain)
     for place, item in enumerate(plain):
         outputs = writes(item)
-        if isinstance(item, Call) or item.node.operator in FLOW or len(outputs) != 1:
+        is_flow = isinstance(item, Op) and item.node.operator in FLOW
+        if is_flow or len(outputs) != 1 or (isinstance(item, Op) and _gives_tuple(item.node)):
             continue
         (value,) = outputs
         inside = [each for each in arguments(item) if each in found]
@@ -90,8 +92,15 @@ def inlined(
     return found
 
 
-def _length(item: Op | LayerCall) -> int:
+def _gives_tuple(node: Node) -> bool:
+    """Whether the call of an operator gives a tuple even of one."""
+    return find(node.domain, node.operator).is_variadic
+
+
+def _length(item: Item) -> int:
     """About how many characters an item takes without what is written in place inside it."""
+    if isinstance(item, Call):
+        return 7 + sum(len(part) + 1 for part in item.path[-2:]) + 6 * len(item.inputs)
     if isinstance(item, LayerCall):
         return 7 + sum(len(part) + 1 for part in item.path[-2:])
     given = sum(1 for value in item.node.inputs if value is not None)

@@ -139,7 +139,6 @@ def _model(
     params = (Param("self"), *required, *optional)
     statements = Block(context, dict(env)).fill(root.items, graph.outputs)
     forward = FunctionDef("forward", params, (*start, *statements), returned(len(graph.outputs)))
-    init = classes.constructor((), root.items)
     declared = _declared(graph, env, defaults, classes.places)
     return ClassDef(title, (name("nn.Module"),), (*declared, *([init] if init else []), forward))
 
