@@ -118,6 +118,4 @@ def label_encoder_1(
         return label_encoder(
             x, keys_strings=names, values_int64s=places, default_int64=default_int64
         )
-    return label_encoder(
-        x, keys_int64s=places, values_strings=names, default_string=default_string
-    )
+    return label_encoder(x, keys_int64s=places, values_strings=names, default_string=default_string)
