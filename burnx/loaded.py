@@ -43,7 +43,10 @@ def describe(kind: Type, name: str, optional: bool = False) -> ModelValue:
         return ModelValue(name, dtype_name(kind.key), None, optional, "map")
     dims = None
     if kind.shape is not None:
-        dims = tuple(dim if isinstance(dim, int) else _dim_text(str(dim)) for dim in kind.shape)
+        dims = tuple(
+            dim if dim is None or isinstance(dim, int) else _dim_text(str(dim))
+            for dim in kind.shape
+        )
     joined = "(".join(words) + ")" * (len(words) - 1) if words else "tensor"
     return ModelValue(name, dtype_name(kind.dtype), dims, optional or "optional" in words, joined)
 
