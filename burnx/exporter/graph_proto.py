@@ -57,10 +57,10 @@ class GraphWriter:
                 proto.node.append(self._node(node))
         results = set(graph.outputs)
         for value in graph.outputs:
-            proto.output.append(value_info(self.names[value], value.type))
+            proto.output.append(value_info(self.names[value], written_type(value)))
         for value in (value for node in graph.nodes for value in node.outputs):
-            if value not in results and value in self.used and is_known(value.type):
-                proto.value_info.append(value_info(self.names[value], value.type))
+            if value not in results and value in self.used and is_known(written_type(value)):
+                proto.value_info.append(value_info(self.names[value], written_type(value)))
 
     def _node(self, node: Node) -> Any:
         proto = NodeProto(op_type=node.operator, domain=node.domain, doc_string=node.doc)
@@ -110,6 +110,15 @@ def _is_float_attribute(node: Node, name: str) -> bool:
     entry = table().get((node.domain, node.operator))
     default = REQUIRED if entry is None else entry.attributes.get(name)
     return isinstance(default, float)
+
+
+def written_type(value: Value) -> Type:
+    """The type that a value has in a file: to ONNX, a Loop gives what its body gives, though it may never run."""
+    node = value.producer
+    if not isinstance(value.type, OptionalType) or node is None or node.operator != "Loop":
+        return value.type
+    result: Type = node.attributes["body"].outputs[node.outputs.index(value) + 1].type
+    return result
 
 
 def is_known(kind: Type) -> bool:

@@ -21,6 +21,7 @@ from burnx.types import TensorType
 from tests.unit.exported import (
     MATRIX,
     agree,
+    imported,
     initializer,
     node_graph,
     ones,
@@ -250,3 +251,22 @@ def test_linear_is_gemm_or_matmul(shape: tuple[int, ...], has_bias: bool) -> Non
     assert {each.name for each in model.graph.initializer} == set(arrays)
     assert model.graph.node[-1].name == "the_node"
     assert ("Gemm" in operators(model)) == (len(shape) == 2)
+
+
+def test_state_of_a_loop_is_what_its_body_gives() -> None:
+    graph = imported(
+        """
+        <ir_version: 8, opset_import: ["" : 17]>
+        g (int64 n, optional(seq(float[2])) given) => (seq(float[2]) all)
+        <bool go = {1}, float[2] x = {1, 2}> {
+            all = Loop(n, go, given) <body = b (int64 i, bool c, optional(seq(float[2])) s)
+                => (bool c2, seq(float[2]) t) {
+                c2 = Identity(c)
+                old = OptionalGetElement(s)
+                t = SequenceInsert(old, x)
+            }>
+        }
+        """
+    )
+    kind = export_model(graph).graph.output[0].type
+    assert kind.WhichOneof("value") == "sequence_type"
