@@ -20,6 +20,17 @@ from burnx.errors import ExportError
 _INDEX = "burnx checks at"
 
 
+def check_file(path: Path) -> None:
+    """Check a file, which is only read again if it does not pass as it is; then it may be changed.
+
+    Raises: ExportError with what the checker says, the node's name in it.
+    """
+    try:
+        _check(str(path))
+    except ExportError:
+        check_model(onnx.load(str(path), load_external_data=False), path)
+
+
 def check_model(model: Any, path: Path | None = None) -> None:
     """Check a model, as the file that it was written to where there is one.
 

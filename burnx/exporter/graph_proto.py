@@ -34,31 +34,33 @@ class GraphWriter:
     names: Mapping[Value, str]
     node_names: Mapping[Node, str]
     used: set[Value]
-    shared: list[Value]
+    shared: set[Value]
     data: DataFile | None
 
-    def write(self, graph: Graph, name: str, is_main: bool = False) -> Any:
-        """One graph with its subgraphs."""
-        proto = GraphProto(name=graph.name or name)
-        if graph.doc and not is_main:
-            proto.doc_string = graph.doc
+    def subgraph(self, graph: Graph, name: str) -> Any:
+        """The message of a subgraph; ``name`` is for one that has none."""
+        proto = GraphProto(name=graph.name or name, doc_string=graph.doc)
+        self.write(graph, proto, [])
+        return proto
+
+    def write(self, graph: Graph, proto: Any, shared: list[Value]) -> None:
+        """Fill the message of a graph, its subgraphs included; ``shared`` constants stand here too."""
         for value in graph.inputs:
             proto.input.append(value_info(self.names[value], value.type))
         for value, array in graph.defaults.items():
             proto.initializer.append(tensor_proto(self.names[value], array, self.data))
         local = [value for value in graph.constants() if value not in self.shared]
-        for value in [*self.shared, *local] if is_main else local:
+        for value in (*shared, *local):
             proto.initializer.append(tensor_proto(self.names[value], value.array, self.data))  # type: ignore[arg-type]
         for node in graph.nodes:
             with located(node.place):
                 proto.node.append(self._node(node))
         results = set(graph.outputs)
         for value in graph.outputs:
-            proto.output.append(value_info(self.names[value], value.type))
+            proto.output.append(value_info(self.names[value], written_type(value)))
         for value in (value for node in graph.nodes for value in node.outputs):
-            if value not in results and value in self.used and is_known(value.type):
-                proto.value_info.append(value_info(self.names[value], value.type))
-        return proto
+            if value not in results and value in self.used and is_known(written_type(value)):
+                proto.value_info.append(value_info(self.names[value], written_type(value)))
 
     def _node(self, node: Node) -> Any:
         proto = NodeProto(op_type=node.operator, domain=node.domain, doc_string=node.doc)
@@ -85,7 +87,7 @@ class GraphWriter:
             kind = kinds.get(name)
             if kind is None and _is_float_attribute(node, name) and isinstance(value, int):
                 value = float(value)
-            proto.attribute.append(attribute_proto(name, value, kind, self.write))
+            proto.attribute.append(attribute_proto(name, value, kind, self.subgraph))
 
 
 def _with_own_defaults(node: Node, defaults: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -110,6 +112,15 @@ def _is_float_attribute(node: Node, name: str) -> bool:
     return isinstance(default, float)
 
 
+def written_type(value: Value) -> Type:
+    """The type that a value has in a file: to ONNX, a Loop gives what its body gives, though it may never run."""
+    node = value.producer
+    if not isinstance(value.type, OptionalType) or node is None or node.operator != "Loop":
+        return value.type
+    result: Type = node.attributes["body"].outputs[node.outputs.index(value) + 1].type
+    return result
+
+
 def is_known(kind: Type) -> bool:
     """Whether a type says all that a reader wants to know: a tensor's rank included."""
     if isinstance(kind, (SequenceType, OptionalType)):
@@ -117,14 +128,15 @@ def is_known(kind: Type) -> bool:
     return isinstance(kind, TensorType) and kind.shape is not None
 
 
-def write_graph(graph: Graph, opsets: Mapping[str, int], data: DataFile | None) -> Any:
-    """The main graph of a model."""
+def write_graph(graph: Graph, proto: Any, opsets: Mapping[str, int], data: DataFile | None) -> None:
+    """Fill the message of a model's main graph."""
     homes = Counter(value for each in _graphs(graph) for value in each.constants())
     shared = [value for value, count in homes.items() if count > 1]
     writer = GraphWriter(
-        opsets, name_values(graph), name_nodes(graph), used_values(graph), shared, data
+        opsets, name_values(graph), name_nodes(graph), used_values(graph), {*shared}, data
     )
-    return writer.write(graph, "main_graph", is_main=True)
+    proto.name = graph.name or "main_graph"
+    writer.write(graph, proto, shared)
 
 
 def _graphs(graph: Graph) -> list[Graph]:

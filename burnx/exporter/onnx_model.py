@@ -11,7 +11,7 @@ from onnx import ModelProto, helper
 
 import burnx
 from burnx.errors import ExportError, UsageError
-from burnx.exporter.checking import check_model
+from burnx.exporter.checking import check_file, check_model
 from burnx.exporter.graph_proto import write_graph
 from burnx.exporter.model_file import replaced_files
 from burnx.exporter.onnx_tensors import DataFile, array_size_bytes
@@ -62,7 +62,8 @@ def write_model(
             _write_data(folder / data.location, data)
         part = folder / target.name
         part.write_bytes(model.SerializeToString())
-        check_model(model, part)
+        del model
+        check_file(part)
     return target
 
 
@@ -94,5 +95,5 @@ def build_model(graph: Graph, opsets: dict[str, int], data: DataFile | None) -> 
     model.opset_import.extend(imports)
     for key, text in graph.metadata.items():
         model.metadata_props.add(key=key, value=text)
-    model.graph.CopyFrom(write_graph(graph, opsets, data))
+    write_graph(graph, model.graph, opsets, data)
     return model

@@ -1,10 +1,9 @@
-"""Graph to ONNX: what is written is checked by ONNX, run by onnxruntime and read back by burnx."""
+"""Graph to ONNX: names, inputs, outputs, tensors and files."""
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,86 +11,35 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
 from burnx.api import LoadedModel, load
-from burnx.capture.recorder import GraphRecorder, constant_value
+from burnx.capture.recorder import constant_value
 from burnx.dtype import DTYPES, dtype_name, float32, int64
 from burnx.errors import ExportError, UsageError
 from burnx.exporter.onnx_model import export_model, write_model
-from burnx.exporter.spell_sizes import constant_shape
 from burnx.graph import Graph, Node, Value
 from burnx.ops import find
 from burnx.runtime.device import device
-from burnx.shape import broadcast_dim, maximum, minimum, symbol
-from burnx.tensor import Tensor
+from burnx.shape import symbol
 from burnx.types import TensorType
+from tests.unit.exported import (
+    TWO,
+    agree,
+    imported,
+    initializer,
+    node_graph,
+    ones,
+    operators,
+    outputs_of,
+    recorded,
+    run_ort,
+)
 
-ort = pytest.importorskip("onnxruntime")
-
-Arrays = dict[str, Any]
 batch, seq = symbol("batch"), symbol("seq")
 
 
-def imported(text: str) -> Graph:
-    return load(onnx.parser.parse_model(text)).graph
-
-
-def run_ort(model: Any, inputs: Arrays) -> Arrays:
-    options = ort.SessionOptions()
-    options.log_severity_level = 4
-    data = model if isinstance(model, str) else model.SerializeToString()
-    session = ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
-    names = [each.name for each in session.get_outputs()]
-    return dict(zip(names, session.run(names, inputs), strict=True))
-
-
-def agree(graph: Graph, inputs: Arrays, opset: int | None = None) -> Any:
-    """Export, and compare onnxruntime, the graph itself and the file read back; gives the model."""
-    model = export_model(graph, opset)
-    expected = LoadedModel(graph, device("cpu")).run(inputs)
-    for found in (run_ort(model, inputs), load(model).run(inputs)):
-        assert list(found) == list(expected)
-        for name, value in expected.items():
-            np.testing.assert_allclose(found[name], value, rtol=1e-5, err_msg=name)
-            assert np.shape(found[name]) == np.shape(value)
-    return model
-
-
-def recorded(
-    function: Callable[..., Any], *kinds: TensorType, names: tuple[str, ...] = ("x", "z")
-) -> Graph:
-    recorder = GraphRecorder()
-    with recorder.ambient():
-        results = function(*map(recorder.input, names, kinds))
-    results = results if isinstance(results, tuple) else (results,)
-    recorder.graph.outputs += [result.ref for result in results]
-    recorder.graph.output_names += [f"out_{place}" for place in range(len(results))]
-    return recorder.graph
-
-
-def operators(model: Any) -> list[str]:
-    return [node.op_type for node in model.graph.node]
-
-
-def initializer(model: Any, name: str) -> Any:
-    (tensor,) = [each for each in model.graph.initializer if each.name == name]
-    return onnx.numpy_helper.to_array(tensor)
-
-
-def ones(*shape: int) -> Any:
-    return np.arange(1, 1 + int(np.prod(shape)), dtype=np.float32).reshape(shape)
-
-
 # ------------------------------------------------------------------------------- what goes in
-TWO = """
-<ir_version: 8, opset_import: ["" : 17], producer_name: "somebody", metadata_props: ["license": "none"]>
-g (float[batch, 3] x) => (float[batch, 3] y)
-<float[3] weight = {1, 2, 3}>
-{ [first] hidden = Add(x, weight)  [second] y = Mul(hidden, hidden) }
-"""
-
-
 def test_names_dims_and_metadata_are_kept() -> None:
     model = agree(imported(TWO), {"x": ones(2, 3)})
     assert [node.name for node in model.graph.node] == ["first", "second"]
@@ -184,11 +132,6 @@ def test_overridable_input_is_input_and_initializer() -> None:
     agree(graph, {"x": ones(3), "bias": ones(3) * 5})
     assert [each.name for each in model.graph.input] == ["x", "bias"]
     assert initializer(model, "bias").tolist() == [1, 2, 3]
-
-
-def outputs_of(graph: Graph, **values: Value) -> Graph:
-    graph.outputs, graph.output_names = list(values.values()), list(values)
-    return graph
 
 
 def test_outputs_that_are_inputs_constants_or_listed_twice() -> None:
@@ -327,240 +270,6 @@ def test_models_of_unknown_rank_are_checked() -> None:
     graph.nodes[0].operator, graph.nodes[0].outputs[0].type = "Size", TensorType(int64, (3,))
     with pytest.raises(ExportError, match="checker"):
         export_model(graph)
-
-
-# ------------------------------------------------------------------------------- sizes
-ROWS = TensorType(float32, (batch, seq, 12))
-
-
-def test_reshape_by_kept_axes_is_a_constant() -> None:
-    graph = recorded(lambda x: x.reshape(x.shape[0], x.shape[1], 3, 4), ROWS)
-    model = agree(graph, {"x": ones(2, 5, 12)})
-    assert operators(model) == ["Reshape"]
-    assert initializer(model, "constant").tolist() == [0, 0, 3, 4]
-
-
-@pytest.mark.parametrize(
-    ("dims", "expected"),
-    [
-        ((batch, seq * 12), [0, -1]),
-        ((batch * seq, 12), [-1, 12]),
-        ((seq, batch, 12), None),
-        ((batch, 0, 12), [0, 0, 12]),
-        ((batch, -1), [0, -1]),
-        ((2, batch, seq, 6), None),
-    ],
-)
-def test_shapes_that_are_constants(dims: Any, expected: Any) -> None:
-    assert constant_shape(ROWS, dims, False) == expected
-
-
-def test_a_wanted_zero_is_never_a_copy() -> None:
-    assert constant_shape(ROWS, (batch, 0, 12), True) is None
-    graph = recorded(lambda x: x.reshape(0, x.shape[0], 5), TensorType(float32, (batch, 0)))
-    agree(graph, {"x": ones(3, 0)})
-
-
-def test_computed_reshape_takes_empty_inputs() -> None:
-    graph = recorded(lambda x: x.reshape(x.shape[1], x.shape[0], 12), ROWS)
-    model = agree(graph, {"x": ones(2, 5, 12)})
-    agree(graph, {"x": ones(0, 5, 12)})
-    agree(graph, {"x": ones(4, 0, 12)})
-    assert operators(model) == ["Shape", "Shape", "Concat", "Reshape"]
-
-
-def size_vector(*dims: Any) -> Graph:
-    def vector(x: Tensor, z: Tensor) -> Tensor:
-        return x.recorder.sizes(dims)  # type: ignore[attr-defined, no-any-return]
-
-    return recorded(vector, TensorType(float32, (batch, seq)), TensorType(float32, (symbol("n"),)))
-
-
-@pytest.mark.parametrize(
-    "dim",
-    [
-        batch + seq,
-        batch * seq * 3 - 1,
-        7 - seq,
-        -batch,
-        (batch + 3) // seq,
-        -((-batch) // 4),
-        (1 - seq) // 2,
-        (batch - 9) % 4,
-        batch % seq,
-        minimum(batch, seq) + 1,
-        maximum(batch - 2, seq),
-        broadcast_dim(symbol("n"), seq),
-        batch * batch * (seq // 2),
-        symbol("n") - batch,
-    ],
-    ids=str,
-)
-def test_sizes_are_spelled_exactly(dim: Any) -> None:
-    for first, second in ((2, 3), (7, 1), (5, 4)):
-        inputs = {"x": ones(first, second), "z": ones(second if second > 3 else 1)}
-        for opset in (None, 13):
-            model = agree(size_vector(dim, 1, 2, batch, seq), inputs, opset)
-    assert all(node.domain == "" for node in model.graph.node)
-
-
-def test_neighbouring_axes_are_one_shape() -> None:
-    model = agree(size_vector(batch, seq), {"x": ones(2, 3), "z": ones(1)})
-    assert operators(model) == ["Shape", "Identity"] or operators(model) == ["Shape"]
-
-
-def test_sizes_that_are_numbers_are_a_constant() -> None:
-    graph = recorded(lambda x: x.recorder.sizes((3, 4)), ROWS)
-    assert operators(agree(graph, {"x": ones(1, 1, 12)})) == ["Identity"]
-
-
-def test_sizes_used_in_a_subgraph_are_given_outside() -> None:
-    def branch(recorder: Any, x: Tensor) -> Graph:
-        inner = recorder.child()
-        with inner.ambient():
-            inner.graph.outputs.append(find("", "Expand")(Tensor(inner, x.ref), [2, batch, 12]).ref)
-        return inner.graph
-
-    def function(x: Tensor, c: Tensor) -> Tensor:
-        graphs = {name: branch(x.recorder, x) for name in ("then_branch", "else_branch")}
-        return find("", "If")(c, **graphs)[0]  # type: ignore[no-any-return]
-
-    kinds = (TensorType(float32, (batch, 12)), TensorType(DTYPES["bool"], ()))
-    agree(recorded(function, *kinds), {"x": ones(3, 12), "z": np.array(True)})
-
-
-# ------------------------------------------------------------------------------- opsets
-def node_graph(operator: str, *kinds: TensorType, domain: str = "", **attributes: Any) -> Graph:
-    """A graph of one node whose output is like its first input."""
-    inputs = [Value(kind, f"x{place}") for place, kind in enumerate(kinds)]
-    node = Node(operator, domain, list(inputs), [], attributes, "the_node")
-    node.outputs = [Value(kinds[0], producer=node)]
-    return Graph("g", inputs, list(node.outputs), ["y"], [node])
-
-
-def opset_of(model: Any, domain: str = "") -> int:
-    return next(each.version for each in model.opset_import if each.domain == domain)
-
-
-MATRIX = TensorType(float32, (2, 3))
-
-
-@pytest.mark.parametrize(
-    ("graph", "opset"),
-    [
-        (node_graph("Neg", MATRIX), 20),
-        (node_graph("Identity", TensorType(DTYPES["int4"], (2,))), 21),
-        (node_graph("Identity", TensorType(DTYPES["float4_e2m1fn"], (2,))), 23),
-        (node_graph("Identity", TensorType(DTYPES["int2"], (2,))), 25),
-        (node_graph("Swish", MATRIX), 20),
-        (node_graph("Mod", MATRIX, MATRIX), 20),
-        (node_graph("RMSNormalization", MATRIX, TensorType(float32, (3,))), 23),
-    ],
-)
-def test_the_lowest_opset_that_can_say_it(graph: Graph, opset: int) -> None:
-    model = export_model(graph)
-    assert opset_of(model) == opset
-    assert model.ir_version == helper.find_min_ir_version_for(model.opset_import)
-
-
-def test_a_given_opset_that_cannot_say_it_names_the_node() -> None:
-    graph = node_graph("RMSNormalization", MATRIX, TensorType(float32, (3,)))
-    with pytest.raises(ExportError, match=r'opset 22 .*"the_node" \(RMSNormalization\)'):
-        export_model(graph, 22)
-    with pytest.raises(ExportError, match="'input' cannot be tensor"):
-        export_model(node_graph("Identity", TensorType(DTYPES["int4"], (2,))), 20)
-    with pytest.raises(ExportError, match="'fancy'"):
-        export_model(node_graph("Neg", MATRIX, fancy=1))
-
-
-@pytest.mark.parametrize("opset", [5, 12, 99])
-def test_opsets_that_nothing_is_written_at(opset: int) -> None:
-    with pytest.raises(ExportError, match=f"not {opset}"):
-        export_model(node_graph("Neg", MATRIX), opset)
-
-
-def test_swish_is_a_product_below_opset_24() -> None:
-    graph = node_graph("Swish", MATRIX, alpha=2.0)
-    x = ones(2, 3) - 3
-    found = run_ort(export_model(graph), {"x0": x})["y"]
-    np.testing.assert_allclose(found, x / (1 + np.exp(-2 * x)), rtol=1e-5)
-    assert operators(export_model(graph)) == ["Mul", "Sigmoid", "Mul"]
-    assert operators(export_model(graph, 24)) == ["Swish"]
-
-
-def test_floored_remainder_of_floats() -> None:
-    a = np.array([5.5, -5.5, 5.5, -5.5, 4, -4, 0], np.float32)
-    b = np.array([3, 3, -3, -3, 2, 2, 3], np.float32)
-    graph = node_graph("Mod", TensorType(float32, (7,)), TensorType(float32, (7,)))
-    model = agree(graph, {"x0": a, "x1": b})
-    np.testing.assert_array_equal(run_ort(model, {"x0": a, "x1": b})["y"], np.mod(a, b))
-
-
-def test_default_attributes_are_left_out_where_there_were_none() -> None:
-    graph = recorded(lambda x: find("", "Reshape")(x, [3, 2], allowzero=0), MATRIX)
-    assert not agree(graph, {"x": ones(2, 3)}, 13).graph.node[0].attribute
-    graph = recorded(lambda x: find("", "Reshape")(x, [3, 2], allowzero=1), MATRIX)
-    with pytest.raises(ExportError, match="allowzero"):
-        export_model(graph, 13)
-
-
-def test_axes_of_a_reduction_are_an_attribute_before_opset_18() -> None:
-    graph = node_graph("ReduceMax", MATRIX, keepdims=0)
-    graph.nodes[0].inputs.append(constant_value(np.array([1])))
-    graph.nodes[0].outputs[0].type = TensorType(float32, (2,))
-    for opset in (13, 17, 18, 20):
-        found = run_ort(export_model(graph, opset), {"x0": ones(2, 3)})
-        assert found["y"].tolist() == [3, 6]
-
-
-def test_upsample_and_scatter_have_new_names() -> None:
-    graph = node_graph("Upsample", TensorType(float32, (1, 1, 2, 2)), mode="nearest")
-    graph.nodes[0].inputs.append(constant_value(np.array([1, 1, 2, 2], np.float32)))
-    graph.nodes[0].outputs[0].type = TensorType(float32, (1, 1, 4, 4))
-    found = run_ort(export_model(graph), {"x0": ones(1, 1, 2, 2)})["y"]
-    assert found[0, 0].tolist() == [[1, 1, 2, 2], [1, 1, 2, 2], [3, 3, 4, 4], [3, 3, 4, 4]]
-    graph = node_graph("Scatter", MATRIX, TensorType(int64, (1, 1)), TensorType(float32, (1, 1)))
-    given = {"x0": ones(2, 3), "x1": np.array([[1]]), "x2": ones(1, 1) * 9}
-    assert run_ort(export_model(graph), given)["y"].tolist() == [[1, 2, 3], [9, 5, 6]]
-
-
-def test_parts_are_counted_where_nothing_else_says_how_many() -> None:
-    graph = node_graph("Split", TensorType(float32, (4,)))
-    graph.nodes[0].outputs = [Value(TensorType(float32, (2,)), producer=graph.nodes[0])]
-    graph.nodes[0].outputs.append(Value(TensorType(float32, (2,)), producer=graph.nodes[0]))
-    graph.outputs, graph.output_names = list(graph.nodes[0].outputs), ["a", "b"]
-    for opset in (13, 20):
-        found = run_ort(export_model(graph, opset), {"x0": ones(4)})
-        assert [each.tolist() for each in found.values()] == [[1, 2], [3, 4]]
-
-
-def test_other_domains_are_imported() -> None:
-    model = export_model(node_graph("Binarizer", MATRIX, domain="ai.onnx.ml", threshold=2.0))
-    assert opset_of(model, "ai.onnx.ml") == 3
-    model = export_model(node_graph("Gelu", MATRIX, domain="com.microsoft"))
-    assert opset_of(model, "com.microsoft") == 1
-    assert run_ort(model, {"x0": ones(2, 3)})["y"].shape == (2, 3)
-
-
-def test_an_operator_without_spelling_is_refused() -> None:
-    with pytest.raises(ExportError, match="burnx's own"):
-        export_model(node_graph("Mystery", MATRIX, domain="burnx"))
-
-
-@pytest.mark.parametrize("shape", [(2, 3), (5, 2, 3), (3,)])
-@pytest.mark.parametrize("has_bias", [True, False])
-def test_linear_is_gemm_or_matmul(shape: tuple[int, ...], has_bias: bool) -> None:
-    weight, bias = ones(4, 3), ones(4)
-    graph = node_graph("Linear", TensorType(float32, shape), domain="burnx")
-    arrays = {"fc.weight": weight, **({"fc.bias": bias} if has_bias else {})}
-    graph.nodes[0].inputs += [constant_value(each, name) for name, each in arrays.items()]
-    graph.nodes[0].outputs[0].type = TensorType(float32, (*shape[:-1], 4))
-    model = export_model(graph)
-    found = run_ort(model, {"x0": ones(*shape)})["y"]
-    np.testing.assert_allclose(found, ones(*shape) @ weight.T + (bias if has_bias else 0))
-    assert {each.name for each in model.graph.initializer} == set(arrays)
-    assert model.graph.node[-1].name == "the_node"
-    assert ("Gemm" in operators(model)) == (len(shape) == 2)
 
 
 # ------------------------------------------------------------------------------- files
