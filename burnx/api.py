@@ -220,6 +220,8 @@ def _argument_type(
     if given is None or (kind is not None and not isinstance(kind, TensorType)):
         return kind
     array = as_array(given.numpy() if isinstance(given, Tensor) else given)
+    if kind is not None and kind.shape == () and array.shape == (1,):
+        array = array.reshape(())
     shape: list[Dim] = list(array.shape)
     if kind is not None:
         if array.dtype != kind.dtype:

@@ -27,6 +27,11 @@ def parse_dim(text: str) -> Dim:
         return symbol(text)
 
 
+def is_dim_name(text: str) -> bool:
+    """Whether a text names a dim; ``?`` and the like do not."""
+    return any(char.isalpha() for char in text)
+
+
 def _arithmetic(node: ast.expr) -> Dim:
     if isinstance(node, ast.Name):
         return symbol(node.id)
@@ -69,6 +74,8 @@ def check_value(name: str, kind: Type, given: Any, sizes: dict[str, int]) -> Any
         raise InputError(
             f'input "{name}" is {dtype_name(kind.dtype)}, not {found}: burnx never casts silently'
         )
+    if kind.shape == () and array.shape == (1,):
+        array = array.reshape(())  # NumPy's ascontiguousarray makes this of a scalar
     check_shape(name, kind, array.shape, sizes)
     return array
 

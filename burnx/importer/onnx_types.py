@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from burnx.capture.inputs import parse_dim
+from burnx.capture.inputs import is_dim_name, parse_dim
 from burnx.dtype import dtype_of_code
 from burnx.errors import ModelError
 from burnx.shape import Dim, Shape, symbol
@@ -46,7 +46,7 @@ def _shape(proto: Any, name: str) -> Shape | None:
 def _dim(proto: Any, name: str, axis: int) -> Dim:
     if proto.HasField("dim_value") and proto.dim_value >= 0:
         return int(proto.dim_value)
-    return parse_dim(proto.dim_param) if proto.dim_param else symbol(f"_{name}_{axis}")
+    return parse_dim(proto.dim_param) if is_dim_name(proto.dim_param) else symbol(f"_{name}_{axis}")
 
 
 def refine(found: Type, declared: Type, name: str) -> Type:

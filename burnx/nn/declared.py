@@ -38,39 +38,47 @@ def parameter_name(entry: Input) -> str:
     return entry.parameter or entry.name
 
 
-def check_call(module: Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    """Raises: InputError unless the arguments of a call are what the module declares."""
-    entries = type(module).inputs
+def check_call(
+    module: Module, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments of a call, as the module declares them.
+
+    Raises: InputError if a name, dtype or shape is not what it declares.
+    """
+    entries = {parameter_name(entry): entry for entry in type(module).inputs}
     if len(args) > len(entries):
         raise InputError(f"{type(module).__name__} takes {len(entries)} inputs, not {len(args)}")
-    names = {parameter_name(entry): entry for entry in entries}
-    given = dict(zip(names, args, strict=False))
+    given = dict(zip(entries, args, strict=False))
     for name, value in kwargs.items():
-        if name not in names or name in given:
+        if name not in entries or name in given:
             raise InputError(f'{type(module).__name__} has no input "{name}", or it is given twice')
         given[name] = value
     sizes: dict[str, int] = {}
-    for name, entry in names.items():
-        _check(entry, given.get(name), sizes)
+    checked = {name: _check(entry, given.get(name), sizes) for name, entry in entries.items()}
+    names = list(entries)[: len(args)]
+    return [checked[name] for name in names], {name: checked[name] for name in kwargs}
 
 
-def _check(entry: Input, value: Any, sizes: dict[str, int]) -> None:
+def _check(entry: Input, value: Any, sizes: dict[str, int]) -> Any:
     kind = declared_type(entry)
     if value is None:
         if not entry.optional and not isinstance(kind, OptionalType):
             raise InputError(f'input "{entry.name}" ({kind}) is missing')
-        return
+        return None
     if isinstance(kind, OptionalType):
         kind = kind.element
-    if (
+    if not (
         isinstance(kind, TensorType)
         and isinstance(value, Tensor)
         and isinstance(value.type, TensorType)
     ):
-        if value.dtype != kind.dtype:
-            wanted, found = dtype_name(kind.dtype), dtype_name(value.dtype)
-            raise InputError(
-                f'input "{entry.name}" is {wanted}, not {found}: burnx never casts silently'
-            )
-        shape = value.shape
-        check_shape(entry.name, kind, tuple(int(dim) for dim in shape), sizes)
+        return value
+    if value.dtype != kind.dtype:
+        wanted, found = dtype_name(kind.dtype), dtype_name(value.dtype)
+        raise InputError(
+            f'input "{entry.name}" is {wanted}, not {found}: burnx never casts silently'
+        )
+    if kind.shape == () and value.shape == (1,):
+        value = value.reshape([])  # NumPy's ascontiguousarray makes this of a scalar
+    check_shape(entry.name, kind, tuple(int(dim) for dim in value.shape), sizes)
+    return value

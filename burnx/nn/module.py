@@ -69,7 +69,8 @@ class Module:
             if type(self).inputs:
                 from burnx.nn.declared import check_call
 
-                check_call(self, args, kwargs)
+                given, named = check_call(self, args, kwargs)
+                return self.forward(*given, **named)
         return self.forward(*args, **kwargs)
 
     # ---------------------------------------------------------------- what it holds
