@@ -34,6 +34,8 @@ __all__ = [
     "trace",
 ]
 
+# an input that is also an initializer becomes a keyword parameter, unless there are more than a signature can hold
+MOST_DEFAULTS = 16
 Dynamic = Mapping[str, Mapping[int, str]]
 
 
@@ -89,7 +91,7 @@ def import_onnx(
     from burnx.passes import run_passes
 
     file = read_model(source)
-    graph = import_graph(file)
+    graph = import_graph(file, MOST_DEFAULTS)
     changes = run_passes(graph, no_lift)
     origin = file.path.name if file.path is not None else "a model in memory"
     return write_source(

@@ -39,7 +39,7 @@ class GraphRecorder:
     doc: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
     parameter_names: dict[Any, str] = field(default_factory=dict)
-    parameters: dict[int, Value] = field(default_factory=dict)
+    parameters: dict[Any, Value] = field(default_factory=dict)
 
     @property
     def depth(self) -> int:
@@ -96,13 +96,16 @@ class GraphRecorder:
         return Tensor(self, constant_value(array))
 
     def parameter(self, parameter: Any) -> Value:
-        """The constant that a module's parameter is, the same one every time."""
+        """The constant that a module's parameter is, one for all that share their memory."""
         if self.parent is not None:
             return self.parent.parameter(parameter)
-        value = self.parameters.get(id(parameter))
+        data = parameter.data
+        memory = data.__array_interface__["data"][0]
+        key = (memory, data.shape, data.strides, data.dtype) if data.size else id(parameter)
+        value = self.parameters.get(key)
         if value is None:
-            value = constant_value(parameter.data, self.parameter_names.get(parameter, ""))
-            self.parameters[id(parameter)] = value
+            value = constant_value(data, self.parameter_names.get(parameter, ""))
+            self.parameters[key] = value
         return value
 
     def input(self, name: str, kind: Type) -> Tensor:

@@ -72,7 +72,14 @@ def inlined(
 ) -> dict[Value, Item]:
     """The values that are written in place, with the item that gives each."""
     plain = [item for item in items if not is_macro(item)]
-    consumer = {value: place for place, item in enumerate(plain) for value in arguments(item)}
+    consumer = {
+        value: place
+        for place, item in enumerate(plain)
+        if not (
+            isinstance(item, Op) and item.node.operator in FLOW
+        )  # its functions see variables only
+        for value in arguments(item)
+    }
     found: dict[Value, Item] = {}
     depth: dict[Value, int] = {}
     length: dict[Value, int] = {}

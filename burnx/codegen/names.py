@@ -15,7 +15,20 @@ from collections.abc import Iterable
 from typing import Final
 
 MODULE_NAMES: Final = frozenset(
-    {"burnx", "nn", "ops", "Tensor", "Input", "Output", "Model", "WEIGHTS", "self"}
+    {
+        "burnx",
+        "nn",
+        "ops",
+        "cond",
+        "loop",
+        "scan",
+        "Tensor",
+        "Input",
+        "Output",
+        "Model",
+        "WEIGHTS",
+        "self",
+    }
 )
 """What every generated module has at its top, and ``self``."""
 USED_BUILTINS: Final = frozenset(

@@ -32,10 +32,12 @@ RESERVED = frozenset(
 class Places:
     """The attribute path of every constant, by the model's own words and as legal names.
 
-    ``attributes`` gives the legal name of each path; digits stay, as an index into a ``ModuleList``.
+    ``attributes`` gives the legal name of each path; digits stay, as an index into a ``ModuleList``.  ``ties`` are
+    further paths of constants that several layers share.
     """
 
     constants: dict[Value, Path] = field(default_factory=dict)
+    ties: dict[Path, Value] = field(default_factory=dict)
     attributes: dict[Path, str] = field(default_factory=dict)
     lists: set[Path] = field(default_factory=set)
 
@@ -71,7 +73,8 @@ def place_constants(root: Call, kept: set[Value], extra: Iterable[Value] = ()) -
         if isinstance(item, LayerCall):
             for name, value in item.layer.fields.items():
                 path = (*item.path, name)
-                places.constants.setdefault(value, path)
+                if places.constants.setdefault(value, path) != path:
+                    places.ties[path] = value
                 taken[path] = value
             for value in item.layer.inputs:
                 if value is not None and value.is_constant:
@@ -127,7 +130,7 @@ def _free(path: Path, taken: dict[Path, object]) -> Path:
 
 def _name(places: Places, root: Call) -> None:
     """Choose the legal name of every attribute."""
-    paths = [*places.constants.values()]
+    paths = [*places.constants.values(), *places.ties]
     paths += [item.path for item, _ in _walk(root, ()) if not isinstance(item, Op)]
     children: dict[Path, dict[str, None]] = {}
     for path in paths:

@@ -107,7 +107,8 @@ def _not_literal(node: Node) -> Iterator[Value]:
 
 
 def _weights(places: Places) -> Iterator[tuple[str, str, Any]]:
-    for value, path in places.constants.items():
+    pairs = [*places.constants.items(), *((value, path) for path, value in places.ties.items())]
+    for value, path in pairs:
         if value.array is not None and value.array.dtype != string:
             legal = ".".join(places.legal(path))
             yield legal, value.name or legal, value.array
@@ -117,6 +118,7 @@ def _weights(places: Places) -> Iterator[tuple[str, str, Any]]:
 def _model(
     graph: Graph, root: ModuleCall, classes: Classes, title: str, defaults: Mapping[Value, Value]
 ) -> ClassDef:
+    init = classes.constructor((), root.items)
     context = Context(
         classes.places, classes.kept, classes.by_path, classes.lists, (), classes.flow
     )

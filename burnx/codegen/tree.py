@@ -7,7 +7,7 @@ cannot, or are too few to be worth a class, they stand in the class around them,
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import networkx as nx
@@ -74,6 +74,7 @@ def build_tree(graph: Graph, scopes: Scopes, flat: bool = False) -> Call:
     """The graph as the body of the model's class."""
     items: list[Op | LayerCall] = []
     layers = {node: layer for node in graph.nodes if (layer := find_layer(node)) is not None}
+    users = _users(graph)
     crowds = Counter(scopes.of(node) for node in layers)
     taken: dict[Path, tuple[object, ...]] = {}
     for order, node in enumerate(graph.nodes):
@@ -81,10 +82,10 @@ def build_tree(graph: Graph, scopes: Scopes, flat: bool = False) -> Call:
         if layer is None:
             items.append(Op(node, order))
         else:
-            wanted = _wanted_path(layer, scopes.of(node), crowds)
+            wanted = _wanted_path(layer, scopes.of(node), crowds, users)
             items.append(LayerCall(node, order, layer, _free_path(layer, wanted, taken)))
     places = [(item, () if flat else _group_path(item, scopes)) for item in items]
-    grouper = _Grouper(_users(graph), set(graph.outputs))
+    grouper = _Grouper(users, set(graph.outputs))
     body = grouper.group(places, ())
     return Call((), body, 0, list(graph.inputs), list(graph.outputs))
 
@@ -118,10 +119,14 @@ def _is_blocked(path: Path, taken: dict[Path, tuple[object, ...]]) -> bool:
     return any(path[:length] in taken for length in range(1, len(path)))
 
 
-def _wanted_path(layer: Layer, scope: Path, crowds: Counter[Path]) -> Path:
-    """Where a layer stands: by the name of its weight, else by the node's scope."""
+def _wanted_path(
+    layer: Layer, scope: Path, crowds: Counter[Path], users: Mapping[Value, set[Node]]
+) -> Path:
+    """Where a layer stands: by the name of a weight that is its alone, else by the node's scope."""
     names = [
-        split_parameter(value.name) for value in layer.fields.values() if "::" not in value.name
+        split_parameter(value.name)
+        for value in layer.fields.values()
+        if "::" not in value.name and (not scope or len(users[value]) == 1)
     ]
     for prefix, leaf in names:
         if prefix and leaf in layer.fields:
@@ -177,14 +182,16 @@ class _Grouper:
 
     def _acyclic(self, own: list[Item], candidates: list[Call]) -> list[Item]:
         """All items in an order that works; a call that waits for itself is taken apart."""
+        items: list[Item] = [*own, *candidates]
         while True:
-            items: list[Item] = [*own, *candidates]
-            order = _order(items)
-            if not order[1]:
-                return order[0]
-            broken = [call for call in candidates if call in order[1]]
-            candidates = [call for call in candidates if call not in order[1]]
-            own = [*own, *(item for call in broken for item in call.items)]
+            order, knotted = _order(items)
+            if not knotted:
+                return order
+            items = [
+                inner
+                for item in items
+                for inner in (item.items if isinstance(item, Call) and item in knotted else [item])
+            ]
 
 
 def _order(items: list[Item]) -> tuple[list[Item], set[Item]]:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from burnx.codegen.source import Source, make_source
 from burnx.errors import UsageError
@@ -59,7 +60,7 @@ def write_source(
     text = with_mark(source.text)
     with atomic_write(target, "w") as stream:
         stream.write(text)
-    count = sum(array.size for _, _, array in source.weights)
+    count = sum({id(array): array.size for _, _, array in source.weights}.values())
     return ImportReport(
         str(target),
         str(file) if source.weights else None,
@@ -72,13 +73,20 @@ def write_source(
 
 
 def _save(source: Source, file: Path) -> None:
-    tensors = {}
+    """Write each array once, under its name in the model; the metadata says which parameters have another name."""
+    tensors: dict[str, Any] = {}
     renamed: dict[str, str] = {}
     for path, original, array in source.weights:
-        key = original if original not in tensors else path
+        key = original
+        if tensors.get(key, array) is not array:
+            key = path
         tensors[key] = array
         if key != path:
             renamed[path] = key
+    shared = set(renamed.values())
+    renamed |= {
+        path: path for path, _, _ in source.weights if path in shared and path not in renamed
+    }
     save_weights(file, tensors, {ORIGINAL_NAMES: json.dumps(renamed)} if renamed else None)
 
 

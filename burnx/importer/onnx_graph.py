@@ -31,9 +31,10 @@ NodeProto = Any
 FunctionKey = tuple[str, str, str]
 
 
-def import_graph(file: OnnxFile) -> Graph:
+def import_graph(file: OnnxFile, most_defaults: int | None = None) -> Graph:
     """The graph of a model.
 
+    Old exporters listed every initializer as an input; with more than ``most_defaults`` of them, none is one.
     Raises: UnsupportedError listing everything that burnx does not know; ModelError if the model contradicts itself.
     """
     model = file.proto
@@ -42,9 +43,11 @@ def import_graph(file: OnnxFile) -> Graph:
         entry.domain if entry.domain != "ai.onnx" else "": entry.version
         for entry in model.opset_import
     }
-    reader = Reader(file, opsets, {function_key(each): each for each in model.functions})
+    reader = Reader(
+        file, opsets, {function_key(each): each for each in model.functions}, most_defaults
+    )
     recorder = GraphRecorder(Graph(model.graph.name))
-    with located(f'file "{file.place}"'), recorder.ambient():
+    with located(file.place), recorder.ambient():
         reader.read_main(model, recorder)
     graph = recorder.graph
     graph.doc = model.doc_string or model.graph.doc_string
@@ -94,17 +97,20 @@ class Reader:
     file: OnnxFile
     opsets: dict[str, int]
     functions: dict[FunctionKey, Any]
+    most_defaults: int | None = None
     stack: list[FunctionKey] = field(default_factory=list)
 
     def read_main(self, model: Any, recorder: GraphRecorder) -> None:
         """The main graph: its inputs become inputs, its initializers constants or defaults of inputs."""
         proto, graph = model.graph, recorder.graph
         constants = self._initializers(proto)
-        is_old = 0 < model.ir_version < 4
+        listed = sum(1 for info in proto.input if info.name in constants)
+        is_fixed = 0 < model.ir_version < 4
+        is_fixed = is_fixed or (self.most_defaults is not None and listed > self.most_defaults)
         scope = Scope()
         for info in proto.input:
             array = constants.get(info.name)
-            if array is not None and is_old:
+            if array is not None and is_fixed:
                 continue
             if info.name in scope.names:
                 raise ModelError(f'two inputs are called "{info.name}"')

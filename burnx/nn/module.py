@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -150,18 +151,15 @@ class Module:
 
 
 def _names_in(weights: Weights, remap: Remap | None) -> dict[str, str]:
-    """Parameter name -> name in the file."""
-    import json
-
-    stored = json.loads(weights.metadata.get(ORIGINAL_NAMES, "{}"))
-    paths = {original: path for path, original in stored.items()}
+    """Parameter name -> name in the file; several parameters may be one tensor of the file."""
+    stored: dict[str, str] = json.loads(weights.metadata.get(ORIGINAL_NAMES, "{}"))
+    found = {path: name for path, name in stored.items() if name in weights}
+    renamed = set(found.values())
     rename = remap.get if isinstance(remap, Mapping) else remap
-    found: dict[str, str] = {}
     for name in weights:
-        path = paths.get(name, name)
-        if rename is not None:
-            path = rename(path) or path
-        found[path] = name
+        path = (rename(name) or name) if rename is not None else name
+        if path != name or name not in renamed:
+            found[path] = name
     return found
 
 
@@ -218,7 +216,7 @@ class ModuleList(Module):
 class Container(Module):
     """A name for modules and parameters that are called one by one by whoever holds it."""
 
-    def __init__(self, **modules: Module | Parameter) -> None:
+    def __init__(self, /, **modules: Module | Parameter) -> None:
         vars(self).update(modules)
 
     def __getattr__(self, name: str) -> Any:

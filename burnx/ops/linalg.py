@@ -65,7 +65,10 @@ def gemm(
         return waist.cast_to(y, a.dtype)
     shape = y.shape
     bias = _scaled(waist.cast_to(c, wide), beta)
-    if len(bias.shape) > 2 or broadcast_shapes(shape, bias.shape) != shape:
+    wider = zip(broadcast_shapes(shape, bias.shape), shape, strict=False)
+    if len(bias.shape) > 2 or any(
+        isinstance(a, int) and isinstance(b, int) and a != b for a, b in wider
+    ):
         raise ShapeError(
             f"Gemm broadcasts c to the product: {shape_text(bias.shape)} to {shape_text(shape)}"
         )
