@@ -25,7 +25,24 @@ _WHERE = {
     "scan": "burnx.capture.flow",
     "trace": "burnx.api",
 }
-__all__ = [*_WHERE]  # noqa: PLE0604
+__all__ = [
+    "BurnxError",
+    "Device",
+    "Input",
+    "Output",
+    "Tensor",
+    "compile",
+    "cond",
+    "devices",
+    "export_onnx",
+    "import_onnx",
+    "load",
+    "loop",
+    "nn",
+    "ops",
+    "scan",
+    "trace",
+]
 
 
 def __getattr__(name: str) -> Any:

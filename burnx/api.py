@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from burnx.capture.inputs import check_shape, parse_dim
+from burnx.capture.loaded import Compiled, LoadedModel
 from burnx.capture.trace import Argument, named_outputs, trace_call
 from burnx.dtype import as_array
 from burnx.errors import InputError, UsageError
 from burnx.graph import Graph
-from burnx.loaded import Compiled, LoadedModel
 from burnx.nn.declared import declared_type, parameter_name
 from burnx.nn.module import Module
+from burnx.nn.sources import load_network
 from burnx.runtime.device import Device, devices
 from burnx.runtime.device import device as find_device
 from burnx.shape import Dim, symbol
-from burnx.sources import load_network
 from burnx.tensor import Tensor
 from burnx.types import TensorType, Type
 

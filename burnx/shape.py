@@ -374,7 +374,10 @@ def broadcast_shapes(*shapes: Shape) -> Shape:
 
 def product(dims: Iterable[Dim]) -> Dim:
     """The number of elements of a shape."""
-    return reduce(lambda left, right: left * right, dims, 1)
+    total: Dim = 1
+    for dim in dims:
+        total = total * dim
+    return total
 
 
 def _is_size(monomial: Monomial) -> bool:

@@ -326,4 +326,4 @@ def tensor_type(x: Tensor) -> TensorType:
 
 def inline(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
     """Run a graph in place, as part of what is being built."""
-    return cast(Any, AMBIENT.get()).run_graph(graph, inputs)  # type: ignore[no-any-return]
+    return cast(Any, AMBIENT.get()).run_graph(graph, inputs)

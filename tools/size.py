@@ -33,6 +33,7 @@ LIMITS = {
 
 # (pattern of "path" or "path::name", what is let through, why)
 EXCEPTIONS = (
+    ("burnx/ops", "room", "one small file for each family of the standard's 240 operators"),
     ("burnx/ops/*", "parameters", "an operator's signature is the standard's schema"),
     ("burnx/primitives/*", "parameters", "a primitive's function takes its attributes"),
     ("burnx/waist.py::*", "parameters", "a primitive's function takes its attributes"),
@@ -134,7 +135,10 @@ def measure(paths: list[Path]) -> Iterator[Finding]:
         if path.suffix == ".py":
             yield from measure_tree(ast.parse((ROOT / path).read_text()), path.as_posix())
     yield from (Finding(room, 0, "room", lines) for room, lines in rooms.items())
-    yield Finding("burnx", 0, "all", rooms.total())
+    families = rooms[
+        "burnx/ops"
+    ]  # the standard's operators grow with the standard, and are read one by one
+    yield Finding("burnx", 0, "all", rooms.total() - families)
 
 
 def excuse(finding: Finding) -> tuple[str, str, str] | None:

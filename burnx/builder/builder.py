@@ -14,7 +14,7 @@ from typing import Any
 from burnx.builder.continuation import Continuation, Settled
 from burnx.builder.joining import join_types, opened
 from burnx.builder.known import number_of, trip_count
-from burnx.builder.writer import Operators, Writer
+from burnx.builder.writer import Writer
 from burnx.dtype import bool_, int64
 from burnx.errors import ModelError, UnsupportedError, located
 from burnx.graph import Graph, Node, Value, captured_by

@@ -46,7 +46,8 @@ class LazyRecorder(GraphRecorder):
 
     def value_of(self, tensor: Tensor, reason: str) -> Array:
         self.work_out([tensor.ref])
-        result: Array = tensor.ref.array
+        result = tensor.ref.array
+        assert result is not None
         return result
 
     def work_out(self, values: Sequence[Any]) -> None:

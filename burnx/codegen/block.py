@@ -10,10 +10,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from burnx.codegen.constants import literal_input
+from burnx.codegen.constants import FLOW, literal_input
 from burnx.codegen.dims import type_text
 from burnx.codegen.inlining import (
-    FLOW,
     arguments,
     count_uses,
     inlined,
@@ -134,9 +133,9 @@ class Block:
             Text(chosen) if place == run.place else self.value(each)
             for place, each in enumerate(first.inputs)
         ]
-        for each in [each for call_ in run.calls for each in call_.inputs]:
-            if each in self.env and self.left[each] == 0:
-                del self.env[each]
+        for read in [read for each in run.calls for read in each.inputs]:
+            if read in self.env and self.left[read] == 0:
+                del self.env[read]
         body = Assign(Text(chosen), Call(Text(name), tuple(args)), type_text(value.type))
         self.statements.append(For(Text(name), self_path(self.context, run.path), (body,)))
         self.env[value] = chosen
@@ -279,6 +278,33 @@ _ROLES = {
 }
 # operators that say nothing of what their result is
 _PLAIN = frozenset(
-    "Add Sub Mul Div Reshape Transpose Relu Sigmoid Tanh Gelu Swish HardSwish Clip LeakyRelu Unsqueeze Squeeze "
-    "Flatten Cast Expand Identity Slice Pad Sqrt Erf Elu Softplus Dropout".split()
+    [
+        "Add",
+        "Sub",
+        "Mul",
+        "Div",
+        "Reshape",
+        "Transpose",
+        "Relu",
+        "Sigmoid",
+        "Tanh",
+        "Gelu",
+        "Swish",
+        "HardSwish",
+        "Clip",
+        "LeakyRelu",
+        "Unsqueeze",
+        "Squeeze",
+        "Flatten",
+        "Cast",
+        "Expand",
+        "Identity",
+        "Slice",
+        "Pad",
+        "Sqrt",
+        "Erf",
+        "Elu",
+        "Softplus",
+        "Dropout",
+    ]
 )

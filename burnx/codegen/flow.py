@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from burnx.codegen.inlining import FLOW
+from burnx.codegen.constants import FLOW
 from burnx.codegen.names import snake_case
 from burnx.codegen.nodes import Call, Expr, FunctionDef, List, Param, Text, constant
 from burnx.codegen.tree import Op

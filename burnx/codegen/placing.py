@@ -76,9 +76,9 @@ def place_constants(root: Call, kept: set[Value], extra: Iterable[Value] = ()) -
                 if places.constants.setdefault(value, path) != path:
                     places.ties[path] = value
                 taken[path] = value
-            for value in item.layer.inputs:
-                if value is not None and value.is_constant:
-                    users.setdefault(value, []).append(owner)
+            for given in item.layer.inputs:
+                if given is not None and given.is_constant:
+                    users.setdefault(given, []).append(owner)
         elif isinstance(item, Call):
             taken.setdefault(item.path, item)
         else:

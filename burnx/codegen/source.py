@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from burnx.graph import constant_value
 from burnx.codegen.block import Block, Context
 from burnx.codegen.classes import Classes, returned
 from burnx.codegen.constants import literal_input
@@ -39,7 +38,7 @@ from burnx.codegen.selfpath import self_path
 from burnx.codegen.tree import Call as ModuleCall
 from burnx.codegen.tree import Item, LayerCall, Op, build_tree
 from burnx.dtype import dtype_name, string
-from burnx.graph import Graph, Node, Value
+from burnx.graph import Graph, Node, Value, constant_value
 from burnx.types import MapType, OptionalType, SequenceType, TensorType, Type
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from burnx.capture.inputs import check_shape, parse_dim
@@ -13,7 +13,7 @@ from burnx.shape import Dim, symbol
 from burnx.tensor import Tensor
 from burnx.types import OptionalType, SequenceType, TensorType, Type
 
-_WRAP = {"sequence": SequenceType, "optional": OptionalType}
+_WRAP: dict[str, Callable[[Type], Type]] = {"sequence": SequenceType, "optional": OptionalType}
 
 
 def declared_type(entry: Input | Output) -> Type:

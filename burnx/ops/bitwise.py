@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from burnx import waist
 from burnx.dtype import SIGNED, DType, dtype_name, packed_bits
 from burnx.errors import DTypeError, ModelError
 from burnx.ops.conversion import attribute_dtype
 from burnx.ops.kinds import T1, T2, T
 from burnx.ops.operator import REQUIRED, operator
-from burnx.types import TensorType
+from burnx.types import TensorType, Type
 
 
 @operator("BitShift", since=(11, 28), meaning=11)
@@ -52,7 +55,7 @@ def bitwise_not(x: T) -> T:
 @operator("BitCast", since=(26,))
 def bit_cast(input: T1, *, to: int | str = REQUIRED) -> T2:  # type: ignore[assignment]
     """The same bits read as another dtype of the same width.  Source: ONNX BitCast-26"""
-    wanted: DType = attribute_dtype(to)  # type: ignore[assignment]
+    wanted: DType = attribute_dtype(to)
     if _width(input.dtype) != _width(wanted):
         raise DTypeError(
             f"BitCast keeps the width: {dtype_name(input.dtype)} and {dtype_name(wanted)} differ"
@@ -65,5 +68,5 @@ def _width(dtype: DType) -> int:
 
 
 @bit_cast.infer
-def _bit_cast_types(inputs, attributes, count):  # type: ignore[no-untyped-def]
-    return [TensorType(attribute_dtype(attributes["to"]), None)]  # type: ignore[arg-type]
+def _bit_cast_types(inputs: Sequence[Any], attributes: Mapping[str, Any], count: int) -> list[Type]:
+    return [TensorType(attribute_dtype(attributes["to"]), None)]

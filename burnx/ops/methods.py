@@ -137,7 +137,10 @@ def _take_slices(x: Tensor, items: Sequence[Any]) -> Tensor:
         if isinstance(item, (Tensor, list, np.ndarray)) or item == slice(None):
             continue
         start, end, step = _bounds(item)
-        starts.append(start), ends.append(end), axes.append(axis), steps.append(step)
+        starts.append(start)
+        ends.append(end)
+        axes.append(axis)
+        steps.append(step)
     if not axes:
         return x
     return movement.slice(

@@ -116,11 +116,11 @@ class Operator:
     # ---------------------------------------------------------------- calling
     def __call__(self, *inputs: Any, outputs: int | None = None, **attributes: Any) -> Any:
         """Record or evaluate one call; ``outputs`` asks for optional outputs as well."""
-        inputs, attributes = self._sorted_arguments(inputs, attributes)
-        recorder = recorder_of(inputs)
+        given, attributes = self._sorted_arguments(inputs, attributes)
+        recorder = recorder_of(given)
         if recorder is None:
             recorder = DEFAULT_RECORDER[0]()
-        operands = self._coerce(recorder, inputs)
+        operands = self._coerce(recorder, given)
         if hasattr(recorder, "emit"):
             if outputs and self.takes_count:
                 attributes["outputs"] = outputs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -106,11 +107,12 @@ def _infer_conv(
             f"conv of {shape_text(x.shape)} with {shape_text(w.shape)} in {groups} groups needs "
             f"{channels} input channels and a multiple of {groups} output channels"
         )
-    wide = [
+    wide: list[Dim] = [
         n if step == 1 else (n - 1) * step + 1 for n, step in zip(x.shape[2:], spread, strict=True)
     ]
-    sizes = zip(wide, w.shape[2:], strides, dilations, pads, strict=True)
-    return TensorType(dtype, (x.shape[0], out_channels, *(_window_size(*each) for each in sizes)))
+    places = zip(wide, w.shape[2:], strides, dilations, pads, strict=True)
+    out = tuple(_window_size(n, k, stride, gap, pad) for n, k, stride, gap, pad in places)
+    return TensorType(dtype, (x.shape[0], out_channels, *out))
 
 
 @primitive("conv", _infer_conv)
@@ -149,7 +151,8 @@ def _spread(x: Array, spread: Axes) -> Array:
         return x
     sizes = [(n - 1) * step + 1 for n, step in zip(x.shape[2:], spread, strict=True)]
     result = np.zeros((*x.shape[:2], *sizes), x.dtype)
-    result[(..., *(slice(None, None, step) for step in spread))] = x
+    index: tuple[Any, ...] = (..., *(slice(None, None, step) for step in spread))
+    result[index] = x
     return result
 
 

@@ -97,7 +97,7 @@ def evaluate_argreduce(x: Array, *, function: str, axis: int) -> Array:
     return np.asarray(find(x.astype(compute_dtype(x.dtype), copy=False), axis=axis), np.int64)
 
 
-def _window_size(n: Any, window: int, stride: int, dilation: int, pad: tuple[int, int]) -> Any:
+def _window_size(n: Any, window: Any, stride: int, dilation: int, pad: tuple[int, int]) -> Any:
     return maximum((n + pad[0] + pad[1] - dilation * (window - 1) - 1) // stride + 1, 0)
 
 
@@ -151,7 +151,8 @@ def pad_last(x: Array, pads: tuple[tuple[int, int], ...], value: Any) -> Array:
         slice(max(-a, 0), max(n - max(-b, 0), 0))
         for n, (a, b) in zip(x.shape[lead:], pads, strict=True)
     )
-    x = x[(..., *crop)] if crop else x
+    index: tuple[Any, ...] = (..., *crop)
+    x = x[index]
     widths = [(0, 0)] * lead + [(max(a, 0), max(b, 0)) for a, b in pads]
     return np.pad(x, widths, constant_values=value) if any(map(any, widths)) else x
 

@@ -286,7 +286,7 @@ def _saturate_to_integer(x: Array, dtype: DType) -> Array:
 def _ml_iinfo(dtype: DType) -> Any:
     import ml_dtypes
 
-    return ml_dtypes.iinfo(dtype)
+    return ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]
 
 
 def _wrap_low_bits(x: Array, dtype: DType) -> Array:
@@ -314,7 +314,7 @@ def _to_tiny_float(x: Array, dtype: DType, saturate: bool) -> Array:
 
     wide = x.astype(np.float32)
     result = wide.astype(dtype)
-    info = ml_dtypes.finfo(dtype)
+    info = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
     top = float(info.max)
     if saturate or "float4" in dtype.name or "float6" in dtype.name:
         finite = np.where(np.isnan(wide), wide, np.clip(wide, -top, top))

@@ -411,10 +411,12 @@ def test_no_changed_byte_gives_another_error(tmp_path: Path, write: Any) -> None
         changed = bytearray(data)
         changed[place] = int(random.integers(256))
         path.write_bytes(changed)
+        refused = ""
         try:
             assert set(map(type, read_checkpoint(path).values())) == {np.ndarray}
         except WeightsError as error:
-            assert "w.pt" in str(error)
+            refused = str(error)
+        assert not refused or "w.pt" in refused
 
 
 @pytest.mark.parametrize(
@@ -429,7 +431,7 @@ def test_archives_with_unsafe_names(tmp_path: Path, entry: str) -> None:
 
 def test_archives_with_two_entries_of_one_name(tmp_path: Path) -> None:
     path = write_zip(tmp_path / "w.pt", dict_of({"w": SIMPLE}), {"0": VALUES})
-    with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning):
+    with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate name"):
         archive.writestr("archive/data/0", VALUES.tobytes())
     assert "twice" in refusal(path)
 

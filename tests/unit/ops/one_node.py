@@ -22,18 +22,17 @@ def node_model(
     opset: int = 21,
     outputs: int = 1,
     inputs: Sequence[str] | None = None,
-    constant: Sequence[str] = (),
     dims: Mapping[str, Sequence[int | str] | None] | None = None,
     **attributes: Any,
 ) -> onnx.ModelProto:
     """A model of one node.
 
     ``inputs`` lists the node's inputs if some are left out (""); ``dims`` declares shapes other
-    than those of the feeds, and None for an input that is to be an initializer, as those of ``constant`` are.
+    than those of the feeds, and None for an input that is to be an initializer.
     """
     names = [f"y{place}" for place in range(outputs)]
     node = helper.make_node(op_type, list(inputs or feeds), names, **attributes)
-    declared, values = {**(dims or {}), **dict.fromkeys(constant)}, []
+    declared, values = dims or {}, []
     for name, array in feeds.items():
         code = helper.np_dtype_to_tensor_dtype(array.dtype)
         shape = declared.get(name, array.shape)
@@ -57,7 +56,7 @@ def node_model(
 def run_node(op_type: str, feeds: Feeds, **options: Any) -> list[Array]:
     """The outputs of one node on the reference device."""
     model = burnx.load(node_model(op_type, feeds, **options), device="reference")
-    dims = {**options.get("dims", {}), **dict.fromkeys(options.get("constant", ()))}
+    dims = options.get("dims", {})
     live = {name: array for name, array in feeds.items() if dims.get(name, ()) is not None}
     return list(model.run(live).values())
 

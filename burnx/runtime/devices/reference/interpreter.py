@@ -76,6 +76,7 @@ class Interpreter:
             for name in step.dynamic:
                 attributes[name] = _resolve(attributes[name], sizes)
             run = _CONTROL.get(instruction.primitive)
+            results: Sequence[Any]
             if run is not None:
                 results = run(self, operands, attributes, sizes)
             else:

@@ -11,10 +11,9 @@ import numpy as np
 
 from burnx.capture.inputs import check_value
 from burnx.capture.lazy import default_recorder
-from burnx.graph import constant_value
 from burnx.dtype import as_array, dtype_name
 from burnx.errors import InputError
-from burnx.graph import Graph, Value
+from burnx.graph import Graph, Value, constant_value
 from burnx.lowering import lower
 from burnx.runtime.device import Device, Executable, placement, prepare
 from burnx.shape import symbol
