@@ -11,9 +11,9 @@ minimum, maximum or broadcasting.  Symbols are sizes, so they are never negative
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import lru_cache
 from typing import Any, TypeAlias, Union
 
 from burnx.errors import ShapeError
@@ -53,7 +53,6 @@ class Call:
 Atom: TypeAlias = Symbol | Call
 Monomial: TypeAlias = tuple[Atom, ...]  # sorted by text; repeated for powers
 
-_NO_SIZE = 2**62  # no size comes near: exporters write INT64_MAX for the end of an axis
 _INFIX = {"floordiv": "//", "mod": "%"}
 
 
@@ -74,7 +73,7 @@ def _mod(left: int, right: int) -> int:
     return left % right
 
 
-def _broadcast(left: int, right: int) -> int:
+def broadcast_sizes(left: int, right: int) -> int:
     if left != right and 1 not in (left, right):
         raise ShapeError(f"dimensions broadcast when equal or 1: {left} and {right}")
     return right if left == 1 else left
@@ -85,7 +84,7 @@ _CALLS: dict[str, Callable[[int, int], int]] = {
     "mod": _mod,
     "min": min,
     "max": max,
-    "broadcast": _broadcast,
+    "broadcast": broadcast_sizes,
 }
 
 
@@ -154,15 +153,23 @@ class Expr:
         return mod(other, self)
 
     def __lt__(self, other: Dim) -> bool:
+        from burnx.shape.order import at_least
+
         return not at_least(self, other)
 
     def __ge__(self, other: Dim) -> bool:
+        from burnx.shape.order import at_least
+
         return at_least(self, other)
 
     def __gt__(self, other: Dim) -> bool:
+        from burnx.shape.order import at_least
+
         return not at_least(other, self)
 
     def __le__(self, other: Dim) -> bool:
+        from burnx.shape.order import at_least
+
         return at_least(other, self)
 
     def __int__(self) -> int:
@@ -234,7 +241,7 @@ def symbol_name(dim: Dim) -> str | None:
     return None
 
 
-def _call(kind: str, left: Dim, right: Dim) -> Dim:
+def make_call(kind: str, left: Dim, right: Dim) -> Dim:
     return Expr({(Call(kind, left, right),): 1})
 
 
@@ -278,8 +285,30 @@ def floordiv(left: Dim, right: Dim) -> Dim:
     exact = _exact_quotient(left, right)
     if exact is not None:
         return exact
+    nested = _nested_quotient(left, right)
+    if nested is not None:
+        return nested
     whole, rest = _split_multiples(left, right)
-    return whole + _call("floordiv", rest, right) if whole != 0 else _call("floordiv", left, right)
+    return (
+        whole + make_call("floordiv", rest, right)
+        if whole != 0
+        else make_call("floordiv", left, right)
+    )
+
+
+def _nested_quotient(left: Dim, right: Dim) -> Dim | None:
+    """(x // a + c) // b = (x + a * c) // (a * b), for positive numbers a and b."""
+    terms = dict(_terms(left))
+    constant = terms.pop((), 0)
+    if not isinstance(right, int) or right < 1 or len(terms) != 1:
+        return None
+    ((monomial, factor),) = terms.items()
+    if factor != 1 or len(monomial) != 1 or not isinstance(monomial[0], Call):
+        return None
+    call = monomial[0]
+    if call.kind != "floordiv" or not isinstance(call.right, int) or call.right < 1:
+        return None
+    return floordiv(call.left + call.right * constant, call.right * right)
 
 
 def _split_multiples(left: Dim, right: Dim) -> tuple[Dim, Dim]:
@@ -295,128 +324,7 @@ def mod(left: Dim, right: Dim) -> Dim:
     """left % right, with the sign of right."""
     if isinstance(left, int) and isinstance(right, int):
         return _mod(left, right)
-    return 0 if _exact_quotient(left, right) is not None else _call("mod", left, right)
-
-
-def minimum(left: Dim, right: Dim) -> Dim:
-    return _extreme("min", left, right)
-
-
-def maximum(left: Dim, right: Dim) -> Dim:
-    return _extreme("max", left, right)
-
-
-def _extreme(kind: str, left: Dim, right: Dim) -> Dim:
-    for end, other in ((left, right), (right, left)):
-        if isinstance(end, int) and end >= _NO_SIZE and isinstance(other, Expr):
-            return other if kind == "min" else end
-    for low, high in ((left, right), (right, left)):
-        try:
-            if at_least(high, low):
-                return low if kind == "min" else high
-        except Undecided:
-            continue
-    return _call(kind, *sorted((left, right), key=str))
-
-
-def broadcast_dim(left: Dim, right: Dim) -> Dim:
-    """The size two broadcast dimensions have together.
-
-    Raises: ShapeError if they are different integers and neither is 1.
-    """
-    if left == right or right == 1:
-        return left
-    if left == 1:
-        return right
-    if isinstance(left, int) and isinstance(right, int):
-        return _broadcast(left, right)
-    if isinstance(left, int):
-        return left
-    if isinstance(right, int):
-        return right
-    for size, other in ((left, right), (right, left)):
-        if _is_capped(other, size):
-            return size
-    return _call("broadcast", *sorted((left, right), key=str))
-
-
-def _is_capped(dim: Dim, size: Dim) -> bool:
-    """Whether ``dim`` is min(size, n) with n of 1 or more: it broadcasts with ``size`` only where it is ``size`` or 1."""
-    if not isinstance(dim, Expr) or len(dim.terms) != 1:
-        return False
-    ((monomial, factor),) = dim.terms.items()
-    if factor != 1 or len(monomial) != 1 or not isinstance(monomial[0], Call):
-        return False
-    call = monomial[0]
-    ends = (call.left, call.right)
-    return (
-        call.kind == "min"
-        and size in ends
-        and any(isinstance(end, int) and end >= 1 for end in ends)
-    )
-
-
-def broadcast_shapes(*shapes: Shape) -> Shape:
-    """The shape of an elementwise operation on these shapes, aligned at the last axis.
-
-    Raises: ShapeError naming the shapes if they do not fit.
-    """
-    rank = max((len(shape) for shape in shapes), default=0)
-    padded = [(1,) * (rank - len(shape)) + tuple(shape) for shape in shapes]
-    try:
-        return tuple(reduce(broadcast_dim, dims) for dims in zip(*padded, strict=True))
-    except ShapeError:
-        listed = " and ".join(shape_text(shape) for shape in shapes)
-        raise ShapeError(
-            f"shapes broadcast when each pair of axes is equal or 1: {listed}"
-        ) from None
-
-
-def product(dims: Iterable[Dim]) -> Dim:
-    """The number of elements of a shape."""
-    total: Dim = 1
-    for dim in dims:
-        total = total * dim
-    return total
-
-
-def _is_size(monomial: Monomial) -> bool:
-    return all(
-        isinstance(atom, Symbol) or _never_negative(atom.left) and _never_negative(atom.right)
-        for atom in monomial
-    )
-
-
-def _never_negative(dim: Dim) -> bool:
-    return all(factor >= 0 and _is_size(monomial) for monomial, factor in _terms(dim).items())
-
-
-def at_least(left: Dim, right: Dim) -> bool:
-    """Whether left >= right for all sizes; False if it never is.
-
-    Raises: Undecided if it depends on the sizes.
-    """
-    difference = left - right
-    if isinstance(difference, int):
-        return difference >= 0
-    if _never_negative(difference):
-        return True
-    if _never_negative(-difference - 1):
-        return False
-    raise Undecided(f"{left} >= {right} depends on sizes that are not known")
-
-
-def same(left: Dim, right: Dim) -> bool:
-    """Whether two dimensions are equal for all sizes; False if they never are.
-
-    Raises: Undecided if it depends on the sizes.
-    """
-    difference = left - right
-    if isinstance(difference, int):
-        return difference == 0
-    if _never_negative(difference - 1) or _never_negative(-difference - 1):
-        return False
-    raise Undecided(f"{left} == {right} depends on sizes that are not known")
+    return 0 if _exact_quotient(left, right) is not None else make_call("mod", left, right)
 
 
 def evaluate(dim: Dim, sizes: Mapping[str, int]) -> int:
@@ -442,31 +350,6 @@ def _atom_value(atom: Atom, sizes: Mapping[str, int]) -> int:
     return _CALLS[atom.kind](evaluate(atom.left, sizes), evaluate(atom.right, sizes))
 
 
-_BUILD: dict[str, Callable[[Dim, Dim], Dim]] = {
-    "floordiv": floordiv,
-    "mod": mod,
-    "min": minimum,
-    "max": maximum,
-    "broadcast": broadcast_dim,
-}
-
-
-def substitute(dim: Dim, values: Mapping[str, Dim]) -> Dim:
-    """``dim`` with some of its symbols replaced."""
-    if not isinstance(dim, Expr):
-        return dim
-    total: Dim = 0
-    for monomial, factor in dim.terms.items():
-        total = total + product((factor, *(_substitute_atom(atom, values) for atom in monomial)))
-    return total
-
-
-def _substitute_atom(atom: Atom, values: Mapping[str, Dim]) -> Dim:
-    if isinstance(atom, Symbol):
-        return values.get(atom.name, Expr({(atom,): 1}))
-    return _BUILD[atom.kind](substitute(atom.left, values), substitute(atom.right, values))
-
-
 def symbols(dim: Any) -> frozenset[str]:
     """The names of all symbols in a dimension."""
     if not isinstance(dim, Expr):
@@ -479,10 +362,3 @@ def symbols(dim: Any) -> frozenset[str]:
             else:
                 found |= symbols(atom.left) | symbols(atom.right)
     return frozenset(found)
-
-
-def shape_text(shape: Shape | None) -> str:
-    """A shape as text: ``(batch, 3, 224)``; ``(?)`` where the rank is not known."""
-    if shape is None:
-        return "(?)"
-    return f"({', '.join(str(dim) for dim in shape)})"
