@@ -21,9 +21,22 @@ from burnx.codegen.inlining import (
     is_sizes,
 )
 from burnx.codegen.names import LOCAL_RESERVED, identifier, snake_case
-from burnx.codegen.nodes import Assign, Call, Expr, For, Return, Stmt, Text, Tuple, call, constant
+from burnx.codegen.nodes import (
+    Assign,
+    Call,
+    Expr,
+    For,
+    Index,
+    Return,
+    Slice,
+    Stmt,
+    Text,
+    Tuple,
+    call,
+    constant,
+)
 from burnx.codegen.placing import Places
-from burnx.codegen.runs import Run, find_runs
+from burnx.codegen.runs import Run, find_runs, values_of
 from burnx.codegen.scopes import Path
 from burnx.codegen.selfpath import self_path
 from burnx.codegen.spelling import spell, takes_sizes
@@ -64,10 +77,11 @@ class Block:
     def fill(self, items: Sequence[Item], results: Sequence[Value]) -> list[Stmt]:
         """Every statement, the return included."""
         self.left = count_uses(items, results)
-        self.in_place = inlined(items, self.left, results)
-        self.parameters = set(self.env.values())
         statements = [item for item in items if not is_macro(item)]
-        for part in find_runs(statements, self.left, self.context.classes, self.context.lists):
+        parts = find_runs(statements, self.left, self.context.classes, self.context.lists)
+        self.in_place = inlined(items, self.left, results, values_of(parts))
+        self.parameters = set(self.env.values())
+        for part in parts:
             if isinstance(part, Run):
                 self._loop(part)
             elif not any(value in self.in_place for value in writes(part)):
@@ -137,7 +151,12 @@ class Block:
             if read in self.env and self.left[read] == 0:
                 del self.env[read]
         body = Assign(Text(chosen), Call(Text(name), tuple(args)), type_text(value.type))
-        self.statements.append(For(Text(name), self_path(self.context, run.path), (body,)))
+        modules = self_path(self.context, run.path)
+        if run.first or not run.is_last:
+            lower = constant(run.first) if run.first else None
+            upper = None if run.is_last else constant(run.first + len(run.calls))
+            modules = Index(modules, (Slice(lower, upper),))
+        self.statements.append(For(Text(name), modules, (body,)))
         self.env[value] = chosen
 
     def _read(self, values: Sequence[Value]) -> list[Value]:
@@ -174,7 +193,7 @@ class Block:
     def _role(self, item: Item) -> str:
         """What a result may be called that takes over no other name: the layer it comes from, else its operator."""
         if not isinstance(item, Op):
-            words = [part for part in item.path if not part.isdigit()]
+            words = [part for part in item.path if not part.isdigit() and part != "self"]
             return snake_case(words[-1]) if words else "x"
         for value in item.node.inputs:
             if value is not None and value in self.in_place:

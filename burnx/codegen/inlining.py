@@ -68,9 +68,9 @@ def is_macro(item: Item) -> bool:
 
 
 def inlined(
-    items: Sequence[Item], uses: Counter[Value], results: Sequence[Value]
+    items: Sequence[Item], uses: Counter[Value], results: Sequence[Value], looped: set[Value]
 ) -> dict[Value, Item]:
-    """The values that are written in place, with the item that gives each."""
+    """The values that are written in place, with the item that gives each; never those of loops."""
     plain = [item for item in items if not is_macro(item)]
     consumer = {
         value: place
@@ -87,7 +87,12 @@ def inlined(
     for place, item in enumerate(plain):
         outputs = writes(item)
         is_flow = isinstance(item, Op) and item.node.operator in FLOW
-        if is_flow or len(outputs) != 1 or (isinstance(item, Op) and _gives_tuple(item.node)):
+        if (
+            is_flow
+            or len(outputs) != 1
+            or outputs[0] in looped
+            or (isinstance(item, Op) and _gives_tuple(item.node))
+        ):
             continue
         (value,) = outputs
         inside = [each for each in arguments(item) if each in found]

@@ -11,6 +11,7 @@ from typing import Any
 
 from burnx.dtype import dtype_name, float32, is_float
 from burnx.graph import Node, Value
+from burnx.ops import find
 from burnx.types import TensorType
 
 
@@ -55,7 +56,9 @@ def find_layer(node: Node) -> Layer | None:
     rule = _RULES.get((node.domain, node.operator))
     if rule is None or not node.inputs or node.inputs[0] is None:
         return None
-    reader = _Reader(node, dict(node.attributes))
+    defaults = find(node.domain, node.operator).attributes
+    given = node.attributes.items()
+    reader = _Reader(node, {name: value for name, value in given if value != defaults.get(name)})
     try:
         layer = rule(reader)
     except KeyError:

@@ -13,11 +13,15 @@ from burnx.graph import Value
 
 @dataclass(slots=True, eq=False)
 class Run:
-    """Calls of all modules of the list at ``path``; argument ``place`` of each is what the one before gave."""
+    """Calls of modules of the list at ``path``, from ``first`` on; argument ``place`` of each is what the one before
+    gave.  ``is_last`` tells that the list ends with them.
+    """
 
     path: Path
     calls: list[Call]
     place: int
+    first: int
+    is_last: bool
 
 
 def find_runs(
@@ -30,8 +34,8 @@ def find_runs(
     found: list[Item | Run] = []
     place = 0
     while place < len(items):
-        run = _run_at(items, place, uses, classes)
-        if run is not None and lists.get(run.path) == len(run.calls):
+        run = _run_at(items, place, uses, classes, lists)
+        if run is not None:
             found.append(run)
             place += len(run.calls)
         else:
@@ -41,22 +45,43 @@ def find_runs(
 
 
 def _run_at(
-    items: Sequence[Item], start: int, uses: Counter[Value], classes: Mapping[Path, str]
+    items: Sequence[Item],
+    start: int,
+    uses: Counter[Value],
+    classes: Mapping[Path, str],
+    lists: Mapping[Path, int],
 ) -> Run | None:
     first = items[start]
-    if not isinstance(first, Call) or first.path[-1:] != ("0",):
+    if not isinstance(first, Call) or first.path[:-1] not in lists:
         return None
+    begin = int(first.path[-1])
     calls, carried = [first], -1
     for item in items[start + 1 :]:
         before = calls[-1]
-        if not isinstance(item, Call) or not _follows(before, item, len(calls), uses, classes):
+        if not isinstance(item, Call) or not _follows(
+            before, item, begin + len(calls), uses, classes
+        ):
             break
         place = item.inputs.index(before.outputs[0])
         if carried not in (-1, place) or not _agree(first, item, place):
             break
         carried = place
         calls.append(item)
-    return Run(first.path[:-1], calls, carried) if len(calls) > 1 else None
+    if len(calls) < 2:
+        return None
+    path = first.path[:-1]
+    return Run(path, calls, carried, begin, lists[path] == begin + len(calls))
+
+
+def values_of(parts: Sequence[Item | Run]) -> set[Value]:
+    """What the calls of the runs give."""
+    return {
+        value
+        for part in parts
+        if isinstance(part, Run)
+        for call in part.calls
+        for value in call.outputs
+    }
 
 
 def _follows(

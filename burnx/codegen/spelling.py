@@ -162,7 +162,7 @@ def _method(receiver: Expr | None, method: str, *args: Expr) -> Expr | None:
 
 def _reshape(node: Node, args: Args) -> Expr | None:
     shape = args[1]
-    if node.attributes.get("allowzero") or shape is None:
+    if shape is None:
         return None
     items = getattr(shape, "items", None)
     if not isinstance(items, tuple) or any(item == Text("0") for item in items):
