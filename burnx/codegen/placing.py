@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from burnx.codegen.names import Names, split_parameter
+from burnx.codegen.names import Names, snake_case, split_parameter
 from burnx.codegen.scopes import Path
 from burnx.codegen.tree import Call, Item, LayerCall, Op
 from burnx.graph import Graph, Node, Value
@@ -136,6 +136,11 @@ def _name(places: Places, root: Call) -> None:
     for path in paths:
         for length in range(len(path)):
             children.setdefault(path[:length], {}).setdefault(path[length])
+    kinds = {
+        item.path: snake_case(item.layer.kind)
+        for item, _ in _walk(root, ())
+        if isinstance(item, LayerCall)
+    }
     classes = {item.path for item, _ in _walk(root, ()) if isinstance(item, Call)} | {()}
     for parent, names in children.items():
         if parent not in classes and all(name.isdigit() for name in names):
@@ -144,5 +149,6 @@ def _name(places: Places, root: Call) -> None:
             continue
         scope = Names(RESERVED)
         for name in names:
-            legal = scope.take(name if not name[:1].isdigit() else f"n{name}", "constant")
+            word = f"{kinds.get((*parent, name), 'part')}_{name}" if name[:1].isdigit() else name
+            legal = scope.take(word, "constant")
             places.attributes[*parent, name] = legal

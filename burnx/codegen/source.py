@@ -211,11 +211,10 @@ def _describe(
     graph: Graph, origin: str, title: str, weights: Sequence[tuple[str, str, Any]]
 ) -> str:
     count = sum(array.size for _, _, array in weights)
+    subject = origin.removesuffix(".onnx") if origin.endswith(".onnx") else graph.name or title
     opset = graph.opsets.get("", 0)
     written = f", written by {graph.producer}" if graph.producer else ""
-    lines = [
-        f"{graph.name or title}: {_amount(count)} parameters, from {origin} (opset {opset}{written})."
-    ]
+    lines = [f"{subject}: {_amount(count)} parameters, from {origin} (opset {opset}{written})."]
     if graph.doc.strip():
         lines += ["", graph.doc.strip()[:400]]
     lines += [

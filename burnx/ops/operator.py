@@ -63,7 +63,8 @@ class Limitation:
 class Operator:
     """An operator: what it is called, what it takes, and its body.
 
-    ``since`` lists the opset versions that changed it; ``outputs_given`` is how many outputs a plain call gives.
+    ``since`` lists the opset versions that changed it; ``outputs_given`` is how many outputs a plain call gives;
+    a body that ``takes_count`` wants to know how many are asked for.
     """
 
     op_type: str
@@ -78,6 +79,7 @@ class Operator:
     limitations: list[Limitation] = field(default_factory=list)
     type_rule: Callable[..., Sequence[Type]] | None = None
     meaning_since: int = 0
+    takes_count: bool = False
     __doc__: str | None = None
 
     @property
@@ -203,11 +205,6 @@ class Operator:
         return result[0] if wanted == 1 and not self.is_variadic else tuple(result[:wanted])
 
     @property
-    def takes_count(self) -> bool:
-        """Whether the body wants to know how many outputs are asked for."""
-        return "outputs" in inspect.signature(self.function).parameters
-
-    @property
     def is_variadic(self) -> bool:
         return bool(self.outputs) and self.outputs[-1].variadic
 
@@ -319,6 +316,7 @@ def operator(
             results,
             outputs or len(results),
             meaning_since=meaning,
+            takes_count="outputs" in signature.parameters,
         )
         entry.__doc__ = function.__doc__
         _TABLE[domain, op_type] = entry
