@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from burnx.capture.inputs import check_shape, parse_dim
 from burnx.capture.loaded import Compiled, LoadedModel
@@ -18,6 +18,7 @@ from burnx.nn.module import Module
 from burnx.nn.sources import load_network
 from burnx.runtime.device import Device, devices
 from burnx.runtime.device import device as find_device
+from burnx.runtime.options import RunOptions, check_options
 from burnx.shape import Dim, symbol
 from burnx.tensor import Tensor
 from burnx.types import TensorType, Type
@@ -44,20 +45,15 @@ def load(
     device: str | Device | None = None,
     *,
     base_dir: str | Path | None = None,
-    threads: int | None = None,
-    fallback: str | None = None,
-    fuse: bool = True,
-    tune: bool | None = None,
-    no_lift: Collection[str] = (),
+    **options: Unpack[RunOptions],
 ) -> LoadedModel:
     """Make a model ready to run: a path to an ONNX file, its bytes or proto, or ``"model.py:Class"``.
 
-    ``base_dir`` is where external data lies for a model in memory.  ``threads``, ``fallback``, ``fuse`` and ``tune``
-    steer compiled devices.  Raises: ModelError, UnsupportedError, DeviceError, UsageError.
+    ``base_dir`` is where external data lies for a model in memory; the options are those of ``RunOptions``.
+    Raises: ModelError, UnsupportedError, DeviceError, UsageError.
     """
     where = find_device(device)
-    if fallback is not None:
-        find_device(fallback)
+    check_options(options)
     if isinstance(source, (str, Path)) and is_source(source):
         return LoadedModel(trace_module(load_network(source)), where)
     from burnx.importer.onnx_file import read_model
@@ -85,7 +81,7 @@ def import_onnx(
 
     Raises: ModelError, UnsupportedError; UsageError if the target was edited, or is not burnx's, without ``force``.
     """
-    from burnx.codegen import write_source
+    from burnx.codegen import ImportOptions, write_source
     from burnx.importer.onnx_file import read_model
     from burnx.importer.onnx_graph import import_graph
     from burnx.passes import run_passes
@@ -98,11 +94,8 @@ def import_onnx(
         graph,
         Path(target),
         origin,
-        weights=weights,
-        class_name=name,
-        flat=flat,
-        force=force,
-        changes=changes,
+        ImportOptions(weights, name, flat, force),
+        changes,
     )
 
 
