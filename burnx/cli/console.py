@@ -25,11 +25,11 @@ class Console:
 
     def say(self, text: str) -> None:
         """A part of the result for people; it makes room on stdout for JSON."""
-        click.echo(text, err=self.json_path == STDOUT)
+        click.echo(printable(text), err=self.json_path == STDOUT)
 
     def notice(self, text: str) -> None:
         """Something to know that is not the result."""
-        click.echo(f"burnx: {text}", err=True)
+        click.echo(f"burnx: {printable(text)}", err=True)
 
     def result(self, value: Mapping[str, Any]) -> None:
         """The result as JSON, if it is wanted."""
@@ -45,7 +45,7 @@ class Console:
 
     def fail(self, message: str) -> None:
         """The one message of a failure; where stdout was to be JSON, it is still one document."""
-        click.echo(f"burnx: error: {message}", err=True)
+        click.echo(f"burnx: error: {printable(message)}", err=True)
         if self.json_path == STDOUT and not self.answered:
             self.result({"error": message})
 
@@ -90,6 +90,13 @@ def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
         callback=take_up,
         help="Write the result as JSON; - is stdout.",
     )(command)
+
+
+def printable(text: str) -> str:
+    """Text of a model may hold what steers a terminal: such characters are shown, not sent."""
+    return "".join(
+        char if char.isprintable() or char in "\n\t " else ascii(char)[1:-1] for char in text
+    )
 
 
 def as_json(value: Any) -> Any:

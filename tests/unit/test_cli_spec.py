@@ -18,6 +18,7 @@ class Entry:
     dtype: str = "float32"
     dims: tuple[int | str | None, ...] | None = ()
     optional: bool = False
+    kind: str = "tensor"
 
 
 X = Entry("x", dims=("batch", 3))
