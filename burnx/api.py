@@ -82,10 +82,13 @@ def import_onnx(
     Raises: ModelError, UnsupportedError; UsageError if the target was edited, or is not burnx's, without ``force``.
     """
     from burnx.codegen import ImportOptions, write_source
+    from burnx.importer.checkpoint import refuse_weights
     from burnx.importer.onnx_file import read_model
     from burnx.importer.onnx_graph import import_graph
     from burnx.passes import run_passes
 
+    if isinstance(source, (str, Path)):
+        refuse_weights(Path(source))
     file = read_model(source)
     graph = import_graph(file, MOST_DEFAULTS)
     changes = run_passes(graph, no_lift)
