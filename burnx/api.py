@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
@@ -11,11 +12,11 @@ from burnx.capture.inputs import check_shape, parse_dim
 from burnx.capture.loaded import Compiled, LoadedModel
 from burnx.capture.trace import Argument, named_outputs, trace_call
 from burnx.dtype import as_array
-from burnx.errors import InputError, UsageError
+from burnx.errors import BurnxError, InputError, ModelError, UsageError
 from burnx.graph import Graph
 from burnx.nn.declared import declared_type, parameter_name
 from burnx.nn.module import Module
-from burnx.nn.sources import load_network
+from burnx.nn.sources import is_source, load_network
 from burnx.runtime.device import Device, devices
 from burnx.runtime.device import device as find_device
 from burnx.runtime.options import RunOptions, check_options
@@ -54,17 +55,16 @@ def load(
     """
     where = find_device(device)
     check_options(options)
+    if options.get("no_lift"):
+        from burnx.passes import check_passes
+
+        check_passes(options["no_lift"])
     if isinstance(source, (str, Path)) and is_source(source):
         return LoadedModel(trace_module(load_network(source)), where)
     from burnx.importer.onnx_file import read_model
     from burnx.importer.onnx_graph import import_graph
 
     return LoadedModel(import_graph(read_model(source, base_dir)), where)
-
-
-def is_source(source: str | Path) -> bool:
-    """Whether a path names generated source: ``file.py`` or ``file.py:Class``."""
-    return str(source).rpartition(":")[0].endswith(".py") or str(source).endswith(".py")
 
 
 def import_onnx(
@@ -201,7 +201,24 @@ def _trace(
         arguments.append(Argument(each.name, each.parameter, kind, each.default))
     outputs = [entry.name for entry in getattr(type(model), "outputs", ())]
     function = model.forward if isinstance(model, Module) else model
-    return trace_call(function, arguments, outputs, _parameter_names(model))
+    try:
+        return trace_call(function, arguments, outputs, _parameter_names(model))
+    except BurnxError:
+        raise
+    except Exception as error:
+        raise ModelError(_raised(function, error)) from error
+
+
+def _raised(function: Callable[..., Any], error: Exception) -> str:
+    """What a model's own Python raised, and at which of its lines."""
+    name = getattr(function, "__qualname__", type(function).__name__)
+    code = getattr(function, "__code__", None)
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if code and frame.filename == code.co_filename]
+    last = (own or frames)[-1]
+    return (
+        f"{name} raised {type(error).__name__}: {error}, file {last.filename!r}, line {last.lineno}"
+    )
 
 
 def _parameter_names(model: Callable[..., Any]) -> dict[Any, str]:

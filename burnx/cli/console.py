@@ -8,9 +8,12 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, is_dataclass
+from pathlib import Path
 from typing import Any
 
 import click
+
+from burnx.errors import UsageError
 
 STDOUT = "-"
 
@@ -79,6 +82,8 @@ def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
     def take_up(context: click.Context, _: click.Parameter, path: str | None) -> None:
         console = context.find_object(Console)
+        if path not in (None, STDOUT) and not Path(str(path)).resolve().parent.is_dir():
+            raise UsageError(f"--json is a file in a folder that exists; found {path!r}")
         if console is not None:
             console.json_path = path
 
