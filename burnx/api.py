@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import inspect
+import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from burnx.capture.inputs import check_shape, parse_dim
 from burnx.capture.loaded import Compiled, LoadedModel
 from burnx.capture.trace import Argument, named_outputs, trace_call
 from burnx.dtype import as_array
-from burnx.errors import InputError, UsageError
+from burnx.errors import BurnxError, InputError, ModelError, UsageError
 from burnx.graph import Graph
 from burnx.nn.declared import declared_type, parameter_name
 from burnx.nn.module import Module
-from burnx.nn.sources import load_network
+from burnx.nn.sources import is_source, load_network
 from burnx.runtime.device import Device, devices
 from burnx.runtime.device import device as find_device
+from burnx.runtime.options import RunOptions, check_options
 from burnx.shape import Dim, symbol
 from burnx.tensor import Tensor
 from burnx.types import TensorType, Type
@@ -44,31 +46,25 @@ def load(
     device: str | Device | None = None,
     *,
     base_dir: str | Path | None = None,
-    threads: int | None = None,
-    fallback: str | None = None,
-    fuse: bool = True,
-    tune: bool | None = None,
-    no_lift: Collection[str] = (),
+    **options: Unpack[RunOptions],
 ) -> LoadedModel:
     """Make a model ready to run: a path to an ONNX file, its bytes or proto, or ``"model.py:Class"``.
 
-    ``base_dir`` is where external data lies for a model in memory.  ``threads``, ``fallback``, ``fuse`` and ``tune``
-    steer compiled devices.  Raises: ModelError, UnsupportedError, DeviceError, UsageError.
+    ``base_dir`` is where external data lies for a model in memory; the options are those of ``RunOptions``.
+    Raises: ModelError, UnsupportedError, DeviceError, UsageError.
     """
     where = find_device(device)
-    if fallback is not None:
-        find_device(fallback)
+    check_options(options)
+    if options.get("no_lift"):
+        from burnx.passes import check_passes
+
+        check_passes(options["no_lift"])
     if isinstance(source, (str, Path)) and is_source(source):
         return LoadedModel(trace_module(load_network(source)), where)
     from burnx.importer.onnx_file import read_model
     from burnx.importer.onnx_graph import import_graph
 
     return LoadedModel(import_graph(read_model(source, base_dir)), where)
-
-
-def is_source(source: str | Path) -> bool:
-    """Whether a path names generated source: ``file.py`` or ``file.py:Class``."""
-    return str(source).rpartition(":")[0].endswith(".py") or str(source).endswith(".py")
 
 
 def import_onnx(
@@ -85,11 +81,14 @@ def import_onnx(
 
     Raises: ModelError, UnsupportedError; UsageError if the target was edited, or is not burnx's, without ``force``.
     """
-    from burnx.codegen import write_source
+    from burnx.codegen import ImportOptions, write_source
+    from burnx.importer.checkpoint import refuse_weights
     from burnx.importer.onnx_file import read_model
     from burnx.importer.onnx_graph import import_graph
     from burnx.passes import run_passes
 
+    if isinstance(source, (str, Path)):
+        refuse_weights(Path(source))
     file = read_model(source)
     graph = import_graph(file, MOST_DEFAULTS)
     changes = run_passes(graph, no_lift)
@@ -98,11 +97,8 @@ def import_onnx(
         graph,
         Path(target),
         origin,
-        weights=weights,
-        class_name=name,
-        flat=flat,
-        force=force,
-        changes=changes,
+        ImportOptions(weights, name, flat, force),
+        changes,
     )
 
 
@@ -205,7 +201,24 @@ def _trace(
         arguments.append(Argument(each.name, each.parameter, kind, each.default))
     outputs = [entry.name for entry in getattr(type(model), "outputs", ())]
     function = model.forward if isinstance(model, Module) else model
-    return trace_call(function, arguments, outputs, _parameter_names(model))
+    try:
+        return trace_call(function, arguments, outputs, _parameter_names(model))
+    except BurnxError:
+        raise
+    except Exception as error:
+        raise ModelError(_raised(function, error)) from error
+
+
+def _raised(function: Callable[..., Any], error: Exception) -> str:
+    """What a model's own Python raised, and at which of its lines."""
+    name = getattr(function, "__qualname__", type(function).__name__)
+    code = getattr(function, "__code__", None)
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if code and frame.filename == code.co_filename]
+    last = (own or frames)[-1]
+    return (
+        f"{name} raised {type(error).__name__}: {error}, file {last.filename!r}, line {last.lineno}"
+    )
 
 
 def _parameter_names(model: Callable[..., Any]) -> dict[Any, str]:

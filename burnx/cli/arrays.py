@@ -134,7 +134,7 @@ def _read(path: str) -> Any:
     try:
         return np.load(path, allow_pickle=False)
     except FileNotFoundError:
-        raise UsageError(f"there is no file {path}") from None
+        raise UsageError(f"there is no file {path!r}") from None
     except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
         raise UsageError(f"{path} is no array file that can be read safely: {error}") from None
 

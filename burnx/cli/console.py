@@ -8,9 +8,12 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, is_dataclass
+from pathlib import Path
 from typing import Any
 
 import click
+
+from burnx.errors import UsageError
 
 STDOUT = "-"
 
@@ -25,11 +28,11 @@ class Console:
 
     def say(self, text: str) -> None:
         """A part of the result for people; it makes room on stdout for JSON."""
-        click.echo(text, err=self.json_path == STDOUT)
+        click.echo(printable(text), err=self.json_path == STDOUT)
 
     def notice(self, text: str) -> None:
         """Something to know that is not the result."""
-        click.echo(f"burnx: {text}", err=True)
+        click.echo(f"burnx: {printable(text)}", err=True)
 
     def result(self, value: Mapping[str, Any]) -> None:
         """The result as JSON, if it is wanted."""
@@ -45,7 +48,7 @@ class Console:
 
     def fail(self, message: str) -> None:
         """The one message of a failure; where stdout was to be JSON, it is still one document."""
-        click.echo(f"burnx: error: {message}", err=True)
+        click.echo(f"burnx: error: {printable(message)}", err=True)
         if self.json_path == STDOUT and not self.answered:
             self.result({"error": message})
 
@@ -79,6 +82,8 @@ def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
     def take_up(context: click.Context, _: click.Parameter, path: str | None) -> None:
         console = context.find_object(Console)
+        if path not in (None, STDOUT) and not Path(str(path)).resolve().parent.is_dir():
+            raise UsageError(f"--json is a file in a folder that exists; found {path!r}")
         if console is not None:
             console.json_path = path
 
@@ -90,6 +95,13 @@ def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
         callback=take_up,
         help="Write the result as JSON; - is stdout.",
     )(command)
+
+
+def printable(text: str) -> str:
+    """Text of a model may hold what steers a terminal: such characters are shown, not sent."""
+    return "".join(
+        char if char.isprintable() or char in "\n\t " else ascii(char)[1:-1] for char in text
+    )
 
 
 def as_json(value: Any) -> Any:

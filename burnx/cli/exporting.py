@@ -98,9 +98,7 @@ def outputs_of(network: Any, inputs: Mapping[str, Any], names: Sequence[str]) ->
 
 def _by_parameter(network: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Inputs under the names that ``forward`` knows them by."""
-    parameters = {
-        entry.name: getattr(entry, "parameter", entry.name) for entry in declared_inputs(network)
-    }
+    parameters = {entry.name: entry.parameter for entry in declared_inputs(network)}
     return {parameters[name]: value for name, value in inputs.items()}
 
 

@@ -31,8 +31,6 @@ def import_command(
     console: Console, /, source: str, target: str | None, check: bool, **options: Any
 ) -> None:
     """Write SOURCE (.onnx, .safetensors, .pt, .pth, .bin or a folder) as Python."""
-    if check and not source.endswith(".onnx"):
-        raise UsageError(f"--check runs the source itself, which must be .onnx; found {source!r}")
     target = target or f"{legal_stem(source)}.py"
     if not target.endswith(".py"):
         raise UsageError(f"-o is a file called .py; found {target!r}")

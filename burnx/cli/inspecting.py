@@ -73,7 +73,7 @@ def _loaded_facts(console: Console, request: ModelRequest) -> dict[str, Any]:
 
 def _file_facts(path: str, error: UnsupportedError) -> dict[str, Any]:
     from burnx.conformance.file_facts import read_facts
-    from burnx.conformance.verify import is_source
+    from burnx.nn.sources import is_source
 
     if is_source(path):
         raise error

@@ -14,12 +14,14 @@ from burnx.cli.spec import read_inputs
 
 @dataclass(frozen=True, slots=True)
 class DeclaredInput:
-    """An input of a function that says nothing but its name."""
+    """An input of a Module: of one that declares none, a parameter that says nothing but its name."""
 
     name: str
+    parameter: str
     dtype: str = "float32"
     dims: tuple[int | str | None, ...] | None = None
     optional: bool = False
+    kind: str = "tensor"
 
 
 def load_options(request: ModelRequest) -> dict[str, Any]:
@@ -68,15 +70,27 @@ def load_network(source: str, weights: str | None, notice: Callable[[str], None]
     return api.load_network(source, weights=weights, notice=notice)
 
 
-def declared_inputs(network: Any) -> Sequence[Any]:
+def declared_inputs(network: Any) -> tuple[DeclaredInput, ...]:
     """The inputs that a Module declares, else the parameters of its ``forward``."""
-    declared = getattr(network, "inputs", None)
+    from burnx.nn.declared import parameter_name
+
+    declared = getattr(type(network), "inputs", None)
     if declared:
-        return tuple(declared)
+        return tuple(
+            DeclaredInput(
+                entry.name,
+                parameter_name(entry),
+                entry.dtype,
+                entry.dims,
+                entry.optional or bool(entry.default),
+                entry.kind,
+            )
+            for entry in declared
+        )
     parameters = inspect.signature(network.forward).parameters.values()
     empty = inspect.Parameter.empty
     return tuple(
-        DeclaredInput(item.name, optional=item.default is not empty)
+        DeclaredInput(item.name, item.name, optional=item.default is not empty)
         for item in parameters
         if item.kind not in (item.VAR_KEYWORD, item.VAR_POSITIONAL)
     )

@@ -36,6 +36,8 @@ class Declared(Protocol):
     def dims(self) -> Sequence[int | str | None] | None: ...
     @property
     def optional(self) -> bool: ...
+    @property
+    def kind(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,9 +186,9 @@ def _value(name: str, rest: str, dtype: str) -> Any:
 
 
 def _planned(entry: Declared, sizes: DimSizes) -> Made:
-    if entry.dtype not in DTYPES:
+    if entry.kind != "tensor" or entry.dtype not in DTYPES:
         raise UsageError(
-            f"input {entry.name!r} is a {entry.dtype}, which cannot be made up: "
+            f"input {entry.name!r} is a {entry.kind}, which cannot be made up: "
             f"give it as --input @file.npz with items {entry.name}/0, {entry.name}/1"
         )
     shape = (1,) if entry.dims is None else tuple(sizes.size(dim) for dim in entry.dims)

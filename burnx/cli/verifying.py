@@ -51,7 +51,7 @@ def verify_command(
 @contextmanager
 def as_onnx(model: str, inputs: dict[str, Any], console: Console) -> Iterator[str]:
     """The ONNX file to give to another engine: the model itself, or what its source exports."""
-    from burnx.conformance.verify import is_source
+    from burnx.nn.sources import is_source
 
     if not is_source(model):
         yield model

@@ -5,6 +5,6 @@ May import: capture, passes, ops and below, jinja2 and networkx.  Start reading 
 ``tree.py`` (its structure), ``block.py`` (statements), ``layout.py`` (text).
 """
 
-from burnx.codegen.write import ImportReport, write_source
+from burnx.codegen.write import ImportOptions, ImportReport, write_source
 
-__all__ = ["ImportReport", "write_source"]
+__all__ = ["ImportOptions", "ImportReport", "write_source"]

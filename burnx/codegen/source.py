@@ -52,9 +52,9 @@ class Source:
 
 
 def make_source(
-    graph: Graph, origin: str, stem: str, class_name: str = "Model", flat: bool = False
+    graph: Graph, origin: str, file: str, class_name: str = "Model", flat: bool = False
 ) -> Source:
-    """The source of a graph; ``origin`` is where it comes from, ``stem`` the name of its weights file."""
+    """The source of a graph; ``origin`` is where it comes from, ``file`` its weights."""
     resource_sizes(graph)
     scopes = Scopes() if flat else read_scopes(graph.nodes)
     root = build_tree(graph, scopes, flat)
@@ -69,7 +69,7 @@ def make_source(
             classes.define(item)
     weights = tuple(_weights(places))
     model = _model(graph, root, classes, class_name, defaults)
-    head = _head(graph, origin, stem, classes, bool(weights), class_name, weights)
+    head = _head(graph, origin, file, classes, bool(weights), class_name, weights)
     body = (*head, *classes.definitions.values(), model)
     return Source(render(Module(body)), weights, len(classes.definitions) + 1)
 
@@ -193,7 +193,7 @@ def _dims(kind: TensorType) -> tuple[int | str | None, ...] | None:
 def _head(
     graph: Graph,
     origin: str,
-    stem: str,
+    file: str,
     classes: Classes,
     has_weights: bool,
     title: str,
@@ -203,7 +203,7 @@ def _head(
     text = _describe(graph, origin, title, weights)
     head: list[Stmt] = [Docstring(text), Import("burnx", tuple(names))]
     if has_weights:
-        head.append(Assign(Text("WEIGHTS"), constant(f"{stem}.safetensors")))
+        head.append(Assign(Text("WEIGHTS"), constant(file)))
     return head
 
 

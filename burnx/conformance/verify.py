@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +14,6 @@ from burnx.errors import BurnxError
 
 Load = Callable[[str, str | None], Any]  # (model, device) -> loaded model
 Limits = tuple[float | None, float | None]
-_SOURCE = re.compile(r"\.py(:\w+)?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +67,6 @@ class Comparison:
     load: Load
     limits: Limits = (None, None)
     threads: int = 1
-
-
-def is_source(model: str) -> bool:
-    """Whether a MODEL is ``file.py`` or ``file.py:Class``."""
-    return _SOURCE.search(model) is not None
 
 
 def verify_model(comparison: Comparison, devices: Sequence[str | None]) -> Verdict:

@@ -20,6 +20,7 @@ from burnx.dtype import DTYPES, DType, code_of_dtype, dtype_name, dtype_of_code,
 from burnx.errors import DTypeError, ModelError
 from burnx.files import Buffer, fits_memory, guess_kind, map_file, view_array
 from burnx.importer.external_data import locate_external
+from burnx.importer.onnx_text import check_text
 from burnx.packing import packed_size_bytes, unpack_elements
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
@@ -122,6 +123,7 @@ def _check_model(proto: onnx.ModelProto, place: str) -> None:
             f"{place} is not a whole ONNX model: it has no {missing}; "
             "truncated, or another kind of file"
         )
+    check_text(proto, place)
 
 
 # --- tensors -----------------------------------------------------------------------------------

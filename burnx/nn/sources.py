@@ -16,6 +16,11 @@ from burnx.nn.module import Module, weights_beside
 _COUNTER = count(1)
 
 
+def is_source(source: str | Path) -> bool:
+    """Whether a path names Python source: ``file.py`` or ``file.py:Class``."""
+    return str(source).rpartition(":")[0].endswith(".py") or str(source).endswith(".py")
+
+
 def load_network(
     source: str | Path,
     weights: str | Path | None = None,
@@ -39,7 +44,7 @@ def load_network(
         network = found()
     except BurnxError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ModelError(
             f"{class_name}() in {file} raised {type(error).__name__}: {error}"
         ) from error
@@ -86,7 +91,7 @@ def import_source(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except BurnxError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise ModelError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
     return module

@@ -34,14 +34,19 @@ PASSES: dict[str, Pass] = {
 ORDER = (*PASSES, "clean")
 
 
+def check_passes(names: Collection[str]) -> None:
+    """Raises: UsageError if one of the names is no pass."""
+    unknown = [name for name in names if name not in PASSES]
+    if unknown:
+        raise UsageError(f'there is no pass "{unknown[0]}"; known are {", ".join(PASSES)}')
+
+
 def run_passes(graph: Graph, skip: Collection[str] = ()) -> dict[str, int]:
     """Run every pass but those in ``skip`` on a graph; how many changes each made.
 
     Raises: UsageError if ``skip`` names no pass.
     """
-    unknown = [name for name in skip if name not in PASSES]
-    if unknown:
-        raise UsageError(f'there is no pass "{unknown[0]}"; known are {", ".join(PASSES)}')
+    check_passes(skip)
     changes = {name: 0 for name in PASSES if name not in skip}
     for name in ORDER:
         if name in changes:

@@ -1,0 +1,35 @@
+"""How a model is to run, beside where: what a caller may ask of a device."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, TypedDict
+
+from burnx.errors import UsageError
+from burnx.runtime.device import device
+
+
+class RunOptions(TypedDict, total=False):
+    """``threads`` of the CPU, the device to ``fallback`` to, ``fuse`` and ``tune`` for compiled devices.
+
+    ``no_lift`` names passes to leave out.  A device without kernels of its own has nothing to fuse or tune.
+    """
+
+    threads: int | None
+    fallback: str | None
+    fuse: bool
+    tune: bool | None
+    no_lift: Collection[str]
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Raises: UsageError if an option is not known or not of its kind, DeviceError if ``fallback`` is no device."""
+    for name in options:
+        if name not in RunOptions.__annotations__:
+            known = ", ".join(RunOptions.__annotations__)
+            raise UsageError(f"there is no option {name!r}; there are {known}")
+    threads = options.get("threads")
+    if threads is not None and (not isinstance(threads, int) or threads < 1):
+        raise UsageError(f"threads is a whole number from 1 on; found {threads!r}")
+    if options.get("fallback") is not None:
+        device(options["fallback"])
