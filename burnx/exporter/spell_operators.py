@@ -127,6 +127,13 @@ def spell_mean_variance(node: Node, emitter: Emitter) -> list[Value] | None:
     return [emitter.emit(node.operator, node.inputs, kind, axes=[0, 2, 3])]
 
 
+def spell_stft(node: Node, emitter: Emitter) -> list[Value] | None:
+    """The default is written out: the shape inference of ONNX's checker takes another one."""
+    if node.attributes.get("onesided") is not None:
+        return None
+    return [emitter.emit(node.operator, node.inputs, node.outputs[0].type, onesided=1)]
+
+
 def spell_scatter(node: Node, emitter: Emitter) -> list[Value] | None:
     """ScatterElements, which is Scatter's name since opset 11."""
     kind = node.outputs[0].type
@@ -155,6 +162,7 @@ SPELLINGS: dict[tuple[str, str], Spelling] = {
     ("", "Swish"): spell_swish,
     ("", "Mod"): spell_mod,
     ("", "Split"): spell_split,
+    ("", "STFT"): spell_stft,
     ("", "Scatter"): spell_scatter,
     ("", "Upsample"): spell_upsample,
     ("", "MeanVarianceNormalization"): spell_mean_variance,
