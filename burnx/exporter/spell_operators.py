@@ -58,7 +58,10 @@ def spell_swish(node: Node, emitter: Emitter) -> list[Value] | None:
 
 
 def spell_mod(node: Node, emitter: Emitter) -> list[Value] | None:
-    """The floored remainder of floats, before opset 28: the truncated one, plus b where their signs differ."""
+    """The floored remainder of floats, before opset 28: the truncated one, plus b where their signs differ.
+
+    A remainder of 0 has the sign of b.
+    """
     a, b = node.inputs
     kind = node.outputs[0].type
     if emitter.opset >= 28 or node.attributes.get("fmod") or a is None or b is None:
@@ -75,7 +78,9 @@ def spell_mod(node: Node, emitter: Emitter) -> list[Value] | None:
     is_rest = emitter.emit("Not", [is_zero], flags)
     moves = emitter.emit("And", [differs, is_rest], flags)
     moved = emitter.emit("Add", [rest, b], kind)
-    return [emitter.emit("Where", [moves, moved, rest], kind)]
+    signed = emitter.emit("Where", [is_low_divisor, emitter.constant(-0.0, kind.dtype), zero], kind)
+    settled = emitter.emit("Where", [is_zero, signed, rest], kind)
+    return [emitter.emit("Where", [moves, moved, settled], kind)]
 
 
 def _shape(value: Value) -> Shape | None:
