@@ -7,7 +7,7 @@ from burnx.graph import Graph, Node, Value
 
 
 def settle_outputs(graph: Graph, is_main: bool = True) -> None:
-    """Put an Identity before each output that no node of this graph gives, or that is listed already.
+    """Put an Identity before each output that no node of this graph gives, or that has another name too.
 
     The main graph's outputs get their names; there, an input may be an output of the same name.
     """
@@ -24,6 +24,7 @@ def settle_outputs(graph: Graph, is_main: bool = True) -> None:
             graph.nodes.append(node)
             graph.outputs[place] = value
         made.discard(value)
+        fixed.setdefault(value, wanted)
     for node in graph.nodes:
         for inner in node.subgraphs():
             settle_outputs(inner, False)

@@ -58,7 +58,10 @@ def spell_swish(node: Node, emitter: Emitter) -> list[Value] | None:
 
 
 def spell_mod(node: Node, emitter: Emitter) -> list[Value] | None:
-    """The floored remainder of floats, before opset 28: the truncated one, plus b where their signs differ."""
+    """The floored remainder of floats, before opset 28: the truncated one, plus b where their signs differ.
+
+    A remainder of 0 has the sign of b.
+    """
     a, b = node.inputs
     kind = node.outputs[0].type
     if emitter.opset >= 28 or node.attributes.get("fmod") or a is None or b is None:
@@ -75,7 +78,9 @@ def spell_mod(node: Node, emitter: Emitter) -> list[Value] | None:
     is_rest = emitter.emit("Not", [is_zero], flags)
     moves = emitter.emit("And", [differs, is_rest], flags)
     moved = emitter.emit("Add", [rest, b], kind)
-    return [emitter.emit("Where", [moves, moved, rest], kind)]
+    signed = emitter.emit("Where", [is_low_divisor, emitter.constant(-0.0, kind.dtype), zero], kind)
+    settled = emitter.emit("Where", [is_zero, signed, rest], kind)
+    return [emitter.emit("Where", [moves, moved, settled], kind)]
 
 
 def _shape(value: Value) -> Shape | None:
@@ -127,6 +132,13 @@ def spell_mean_variance(node: Node, emitter: Emitter) -> list[Value] | None:
     return [emitter.emit(node.operator, node.inputs, kind, axes=[0, 2, 3])]
 
 
+def spell_stft(node: Node, emitter: Emitter) -> list[Value] | None:
+    """The default is written out: the shape inference of ONNX's checker takes another one."""
+    if node.attributes.get("onesided") is not None:
+        return None
+    return [emitter.emit(node.operator, node.inputs, node.outputs[0].type, onesided=1)]
+
+
 def spell_scatter(node: Node, emitter: Emitter) -> list[Value] | None:
     """ScatterElements, which is Scatter's name since opset 11."""
     kind = node.outputs[0].type
@@ -155,6 +167,7 @@ SPELLINGS: dict[tuple[str, str], Spelling] = {
     ("", "Swish"): spell_swish,
     ("", "Mod"): spell_mod,
     ("", "Split"): spell_split,
+    ("", "STFT"): spell_stft,
     ("", "Scatter"): spell_scatter,
     ("", "Upsample"): spell_upsample,
     ("", "MeanVarianceNormalization"): spell_mean_variance,

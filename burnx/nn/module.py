@@ -108,7 +108,8 @@ class Module:
         Raises: WeightsError if they are missing, damaged or of another shape.
         """
         module = cls()
-        module.load_weights(path if path is not None else weights_beside(cls))
+        if path is not None or any(True for _ in module.parameters()):
+            module.load_weights(path if path is not None else weights_beside(cls))
         return module
 
     def load_weights(

@@ -55,6 +55,15 @@ def cum_prod(x: T, axis: T2, *, exclusive: int = 0, reverse: int = 0) -> T:
     return _running("prod", x, axis, reverse, exclusive)
 
 
+def _as_first(inputs, attributes, count):  # type: ignore[no-untyped-def]
+    """The type of the first input."""
+    return [inputs[0]]
+
+
+for _entry in (cum_sum, cum_prod):
+    _entry.infer(_as_first)
+
+
 def log_softmax_along(x: Tensor, axis: int) -> Tensor:
     """x - log(sum(exp(x))) along an axis, shifted by the greatest element."""
     shifted = x - fold_axes("max", x, (axis,))

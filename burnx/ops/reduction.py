@@ -18,6 +18,7 @@ from burnx.ops.operator import Operator, operator
 from burnx.ops.precision import as_float, number, widen
 from burnx.shape import Dim, product
 from burnx.tensor import Tensor
+from burnx.types import TensorType
 
 Axes = tuple[int, ...]
 
@@ -161,7 +162,22 @@ def _axes_were_attribute(entry: Operator, until: int) -> None:
         return entry(data, chosen, keepdims=keepdims)
 
 
+def _rank_alone(inputs, attributes, count):  # type: ignore[no-untyped-def]
+    """As many axes as are left, where it is only known how many go."""
+    data, axes = inputs[0], inputs[1] if len(inputs) > 1 else None
+    shape = axes.shape if isinstance(axes, TensorType) else None
+    gone = shape[0] if shape is not None and len(shape) == 1 else None
+    if data.shape is None:
+        return [data]
+    if attributes.get("keepdims", 1):
+        return [TensorType(data.dtype, (None,) * len(data.shape))]
+    if not isinstance(gone, int):
+        return [TensorType(data.dtype, None)]
+    return [TensorType(data.dtype, (None,) * (len(data.shape) - gone))]
+
+
 _axes_were_attribute(reduce_sum, 12)
+reduce_sum.infer(_rank_alone)
 for _entry in (
     reduce_mean,
     reduce_prod,
@@ -174,3 +190,4 @@ for _entry in (
     reduce_sum_square,
 ):
     _axes_were_attribute(_entry, 17)
+    _entry.infer(_rank_alone)

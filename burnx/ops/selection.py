@@ -96,7 +96,9 @@ def top_k(x: T, k: Int64, *, axis: int = -1, largest: int = 1, sorted: int = 1) 
 
 @top_k.infer
 def _top_k_types(inputs, attributes, count):  # type: ignore[no-untyped-def]
-    return [TensorType(inputs[0].dtype, None), TensorType(int64, None)]
+    shape = inputs[0].shape
+    open_shape = None if shape is None else (None,) * len(shape)
+    return [TensorType(inputs[0].dtype, open_shape), TensorType(int64, open_shape)]
 
 
 @top_k.upgrade(from_version=9)

@@ -64,6 +64,15 @@ def dft(
     return waist.cast_to(result, input.dtype)
 
 
+@dft.infer
+def _rank_alone(inputs, attributes, count):  # type: ignore[no-untyped-def]
+    """As many axes as the signal has."""
+    signal = inputs[0]
+    if signal.shape is None:
+        return [signal]
+    return [TensorType(signal.dtype, (None,) * len(signal.shape))]
+
+
 @dft.upgrade(from_version=19)
 def dft_17(
     input: T1, dft_length: T2 | None = None, *, axis: int = 1, inverse: int = 0, onesided: int = 0
