@@ -105,9 +105,11 @@ class Module:
     def load(cls, path: str | Path | None = None) -> Self:
         """A new module with weights from a file, by default ``WEIGHTS`` beside the file of its class.
 
-        Raises: WeightsError if they are missing, damaged or of another shape.
+        One without parameters needs no file.  Raises: WeightsError if they are missing, damaged or of another shape.
         """
         module = cls()
+        if path is None and next(module.parameters(), None) is None:
+            return module
         module.load_weights(path if path is not None else weights_beside(cls))
         return module
 
