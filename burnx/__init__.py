@@ -23,6 +23,7 @@ _WHERE = {
     "nn": "burnx.nn",
     "ops": "burnx.ops",
     "scan": "burnx.capture.flow",
+    "sequence_map": "burnx.capture.flow",
     "trace": "burnx.api",
 }
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "nn",
     "ops",
     "scan",
+    "sequence_map",
     "trace",
 ]
 
@@ -62,7 +64,7 @@ def __dir__() -> list[str]:
 if TYPE_CHECKING:
     from burnx import nn, ops
     from burnx.api import compile, export_onnx, import_onnx, load, trace
-    from burnx.capture.flow import cond, loop, scan
+    from burnx.capture.flow import cond, loop, scan, sequence_map
     from burnx.errors import BurnxError
     from burnx.nn import Input, Output
     from burnx.runtime.device import Device, devices

@@ -199,7 +199,7 @@ def _trace(
             continue
         kind = _argument_type(each, given, axes, keeps_dims, sizes)
         arguments.append(Argument(each.name, each.parameter, kind, each.default))
-    outputs = [entry.name for entry in getattr(type(model), "outputs", ())]
+    outputs = [(each.name, declared_type(each)) for each in getattr(type(model), "outputs", ())]
     function = model.forward if isinstance(model, Module) else model
     try:
         return trace_call(function, arguments, outputs, _parameter_names(model))

@@ -148,7 +148,9 @@ class Builder(Writer):
     def lookup(self, value: Value) -> Tensor:
         """The tensor that a value of the graph has become."""
         if value.array is not None:
-            return self.constant(value.array)
+            if isinstance(value.type, TensorType):
+                return self.constant(value.array)
+            return self._held(value)
         scope: Any = self
         while scope is not None:
             if value in scope.env:
@@ -157,6 +159,11 @@ class Builder(Writer):
                 return scope._assume(value)
             scope = scope.parent
         raise ModelError(f'value "{value.name}" is used before anything gives it')
+
+    def _held(self, value: Value) -> Tensor:
+        """A sequence or map that is there already."""
+        types = (value.type,)
+        return self.emit("host", [], function=lambda: [value.array], types=types, name="Held")[0]
 
     def _assume(self, value: Value) -> Tensor:
         """A value from outside of what is inferred, by its type and what is known of it."""

@@ -1,4 +1,4 @@
-"""Control flow that is captured: branches and loops whose bodies are Python functions."""
+"""Control flow that is captured: branches, loops and maps whose bodies are Python functions."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from burnx.capture.lazy import default_recorder
 from burnx.capture.recorder import GraphRecorder
 from burnx.graph import Graph
 from burnx.ops import find
-from burnx.tensor import AMBIENT, Tensor, recorder_of
-from burnx.types import TensorType, Type
+from burnx.tensor import Tensor, recorder_of
+from burnx.types import SequenceType, TensorType, Type
 
 _SCALARS: tuple[Type, Type] = (
     TensorType(np.dtype(np.int64), ()),
@@ -24,33 +24,6 @@ _SCALARS: tuple[Type, Type] = (
 def _recorder(*values: Any) -> GraphRecorder:
     found = recorder_of(values)
     return found if isinstance(found, GraphRecorder) else default_recorder()
-
-
-def _as_tensors(recorder: GraphRecorder, values: Sequence[Any]) -> list[Any]:
-    return [
-        value
-        if value is None or isinstance(value, Tensor)
-        else recorder.constant(np.asarray(value))
-        for value in values
-    ]
-
-
-def _results(values: Any) -> list[Any]:
-    return list(values) if isinstance(values, (list, tuple)) else [values]
-
-
-def _body(recorder: GraphRecorder, function: Callable[..., Any], kinds: Sequence[Type]) -> Graph:
-    """The graph of a function called with new inputs of these types."""
-    inner = recorder.child(function.__name__.strip("_"))
-    token = AMBIENT.set(inner)
-    try:
-        inputs = [inner.input("", kind) for kind in kinds]
-        results = _as_tensors(inner, _results(function(*inputs)))
-    finally:
-        AMBIENT.reset(token)
-    inner.graph.outputs = [item.ref for item in results]
-    inner.graph.output_names = [""] * len(results)
-    return inner.graph
 
 
 def _looped(
@@ -65,7 +38,7 @@ def _looped(
     kinds = list(state)
     for _ in range(4):
         opened = [_open(kind, recorder) for kind in kinds]
-        graph = _body(recorder, function, [*fixed, *opened, *after])
+        graph = recorder.body(function, [*fixed, *opened, *after])
         results = [value.type for value in graph.outputs[skip : skip + len(kinds)]]
         wider = [join_types(a, b) for a, b in zip(kinds, results, strict=True)]
         if wider == kinds:
@@ -92,10 +65,10 @@ def cond(condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) 
     Both are captured; they may use any tensor around them.
     """
     recorder = _recorder(condition)
-    (flag,) = _as_tensors(recorder, [condition])
+    (flag,) = recorder.as_tensors([condition])
     branches = {
-        "then_branch": _body(recorder, then, ()),
-        "else_branch": _body(recorder, otherwise, ()),
+        "then_branch": recorder.body(then, ()),
+        "else_branch": recorder.body(otherwise, ()),
     }
     count = len(branches["then_branch"].outputs)
     return _given(recorder.record(find("", "If"), [flag.ref], dict(branches), count))
@@ -108,7 +81,7 @@ def loop(body: Callable[..., Any], *state: Any, trips: Any = None, condition: An
     first axis.
     """
     recorder = _recorder(*state, trips, condition)
-    limit, flag, *carried = _as_tensors(recorder, [trips, condition, *state])
+    limit, flag, *carried = recorder.as_tensors([trips, condition, *state])
     kinds = [item.ref.type for item in carried]
     graph = _looped(recorder, body, _SCALARS, kinds, (), 1)
     values = [None if item is None else item.ref for item in (limit, flag, *carried)]
@@ -132,7 +105,7 @@ def scan(
     Gives the last state, then each item stacked along its output axis.
     """
     recorder = _recorder(*state, *inputs)
-    carried, scanned = _as_tensors(recorder, state), _as_tensors(recorder, inputs)
+    carried, scanned = recorder.as_tensors(state), recorder.as_tensors(inputs)
     places = list(axes) if axes is not None else [0] * len(scanned)
     slices = [_slice_type(item, axis) for item, axis in zip(scanned, places, strict=True)]
     graph = _looped(recorder, body, (), [item.ref.type for item in carried], slices, 0)
@@ -146,6 +119,24 @@ def scan(
     attributes |= {name: list(value) for name, value in given.items() if value is not None}
     values = [item.ref for item in (*carried, *scanned)]
     return _given(recorder.record(find("", "Scan"), values, attributes, len(graph.outputs)))
+
+
+def sequence_map(body: Callable[..., Any], sequence: Any, *others: Any) -> Any:
+    """Run ``body(element, *others) -> results`` on every element of a sequence; gives a sequence of each result.
+
+    Other sequences go along with it, other tensors stay.
+    """
+    recorder = _recorder(sequence, *others)
+    given = recorder.as_tensors([sequence, *others])
+    kinds = [_open(_element(item.type), recorder) for item in given]
+    graph = recorder.body(body, kinds)
+    values = [item.ref for item in given]
+    count = len(graph.outputs)
+    return _given(recorder.record(find("", "SequenceMap"), values, {"body": graph}, count))
+
+
+def _element(kind: Type) -> Type:
+    return kind.element if isinstance(kind, SequenceType) else kind
 
 
 def _slice_type(item: Tensor, axis: int) -> Type:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -54,6 +55,13 @@ class GraphRecorder:
         given = dict(attributes)
         wanted = given.pop("outputs", None)
         values = [None if item is None else item.ref for item in inputs]
+        if operator.body_rule is not None:
+            types = [None if item is None else item.type for item in values]
+            kinds = operator.body_rule(types, given)
+            given = {
+                name: self.body(each, kinds) if inspect.isfunction(each) else each
+                for name, each in given.items()
+            }
         while values and values[-1] is None:
             values.pop()
         plain = operator.outputs_given if not operator.is_variadic else None
@@ -195,6 +203,26 @@ class GraphRecorder:
         inner = GraphRecorder(Graph(name), self, self.operators, self.counter)
         inner.metadata = self.metadata
         return inner
+
+    def body(self, function: Callable[..., Any], kinds: Sequence[Type]) -> Graph:
+        """The graph of a function called with new inputs of these types."""
+        inner = self.child(function.__name__.strip("_"))
+        with inner.ambient():
+            results = function(*(inner.input("", kind) for kind in kinds))
+            listed = list(results) if isinstance(results, (list, tuple)) else [results]
+            tensors = inner.as_tensors(listed)
+        inner.graph.outputs = [item.ref for item in tensors]
+        inner.graph.output_names = [""] * len(tensors)
+        return inner.graph
+
+    def as_tensors(self, values: Sequence[Any]) -> list[Any]:
+        """Numbers and arrays as constants; tensors and None as they are."""
+        return [
+            value
+            if value is None or isinstance(value, Tensor)
+            else self.constant(np.asarray(value))
+            for value in values
+        ]
 
     @contextmanager
     def ambient(self) -> Iterator[None]:

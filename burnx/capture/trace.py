@@ -11,7 +11,7 @@ from burnx.capture.recorder import GraphRecorder
 from burnx.errors import TraceError
 from burnx.graph import Graph, Value
 from burnx.tensor import AMBIENT, Array, Tensor
-from burnx.types import Type
+from burnx.types import TensorType, Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +27,13 @@ class Argument:
 def trace_call(
     function: Callable[..., Any],
     arguments: Sequence[Argument],
-    output_names: Sequence[str] = (),
+    outputs: Sequence[tuple[str, Type]] = (),
     parameters: Mapping[Any, str] | None = None,
 ) -> Graph:
     """The graph of ``function(**arguments)``.
 
-    ``parameters`` names the parameters of modules.  Raises: TraceError at the line of the function that cannot be
+    ``outputs`` are the names of the results and the types that they are declared to have, which count where no rank
+    is inferred; ``parameters`` names the parameters of modules.  Raises: TraceError at the line of the function that cannot be
     captured.
     """
     recorder = GraphRecorder(Graph(getattr(function, "__name__", "") or type(function).__name__))
@@ -46,9 +47,21 @@ def trace_call(
     graph = recorder.graph
     for place, item in enumerate(results):
         tensor = item if isinstance(item, Tensor) else recorder.constant(_array(item))
-        graph.outputs.append(tensor.ref)  # type: ignore[arg-type]
-        graph.output_names.append(output_names[place] if place < len(output_names) else "")
+        name, declared = outputs[place] if place < len(outputs) else ("", None)
+        value: Any = tensor.ref
+        if declared is not None and value.producer is not None:
+            value.type = _with_rank(value.type, declared)
+        graph.outputs.append(value)
+        graph.output_names.append(name)
     return graph
+
+
+def _with_rank(found: Type, declared: Type) -> Type:
+    """What is inferred, or what is declared where no rank is."""
+    if not isinstance(found, TensorType) or not isinstance(declared, TensorType):
+        return found
+    is_better = found.shape is None and found.dtype == declared.dtype
+    return declared if is_better else found
 
 
 def _input(recorder: GraphRecorder, argument: Argument) -> Tensor:

@@ -14,7 +14,8 @@ from burnx.ops.operator import FIXED
 from burnx.types import TensorType
 
 LITERAL_ELEMENTS = 16
-FLOW = frozenset({"If", "Loop", "Scan", "SequenceMap"})
+# operators with bodies, which are written as inner functions
+FLOW = frozenset({"If", "Loop", "Scan", "SequenceMap", "FlexAttention"})
 _SCALAR_FRIENDLY = frozenset(
     {"Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Where", "Mod", "Equal"}
 ) | frozenset({"Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And", "Or", "Xor", "PRelu"})

@@ -46,8 +46,10 @@ def _atom(atom: Atom, symbols: Mapping[str, Expr]) -> Expr:
     return Call(name(f"ops.{atom.kind}_dim"), (left, right))
 
 
-def dim_text(dim: Dim) -> str:
-    """A dimension in a comment; a size without a name is ``?``."""
+def dim_text(dim: Dim | None) -> str:
+    """A dimension in a comment; a size without a name, or none at all, is ``?``."""
+    if dim is None:
+        return "?"
     if not isinstance(dim, DimExpr):
         return str(dim)
     text = str(dim)

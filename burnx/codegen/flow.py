@@ -1,4 +1,4 @@
-"""If, Loop, Scan and SequenceMap in the source: inner functions, and the call that takes them."""
+"""If, Loop, Scan, SequenceMap and FlexAttention in the source: inner functions, and the call that takes them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from burnx.codegen.constants import FLOW
 from burnx.codegen.names import snake_case
 from burnx.codegen.nodes import Call, Expr, FunctionDef, List, Param, Text, constant
+from burnx.codegen.spelling import spell
 from burnx.codegen.tree import Op
 from burnx.graph import Graph, Node, Value
 
@@ -102,9 +103,20 @@ def _sequence_map(block: Block, node: Node) -> Expr:
     return Call(Text("sequence_map"), (Text(body), *_args(block, node, node.inputs)))
 
 
+def _flex_attention(block: Block, node: Node) -> Expr:
+    """An operator whose graphs are attributes: functions in their place."""
+    bodies: dict[str, Expr] = {
+        key: Text(_function(block, graph, key))
+        for key, graph in node.attributes.items()
+        if isinstance(graph, Graph)
+    }
+    return spell(node, _args(block, node, node.inputs), bodies)
+
+
 _RULES: dict[str, Callable[[Any, Node], Expr]] = {
     "If": _cond,
     "Loop": _loop,
     "Scan": _scan,
     "SequenceMap": _sequence_map,
+    "FlexAttention": _flex_attention,
 }

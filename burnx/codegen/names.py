@@ -22,6 +22,7 @@ MODULE_NAMES: Final = frozenset(
         "cond",
         "loop",
         "scan",
+        "sequence_map",
         "Tensor",
         "Input",
         "Output",

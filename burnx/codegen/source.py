@@ -199,7 +199,7 @@ def _head(
     title: str,
     weights: Sequence[tuple[str, str, Any]],
 ) -> list[Stmt]:
-    names = ["Input", "Output", "Tensor", *sorted(classes.flow), "nn", "ops"]
+    names = ["Input", "Output", "Tensor", *sorted({*classes.flow, "nn", "ops"})]
     text = _describe(graph, origin, title, weights)
     head: list[Stmt] = [Docstring(text), Import("burnx", tuple(names))]
     if has_weights:

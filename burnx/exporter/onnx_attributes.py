@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import AttributeProto
 
-from burnx.dtype import code_of_dtype, parse_dtype
+from burnx.dtype import code_of_dtype, parse_dtype, string
 from burnx.errors import ExportError
 from burnx.exporter.onnx_tensors import encoded, tensor_proto
 from burnx.exporter.onnx_types import type_proto
@@ -26,6 +26,12 @@ def _integer(value: Any) -> int:
     return code_of_dtype(value) if isinstance(value, np.dtype) else int(value)
 
 
+def _array(value: Any) -> np.ndarray[Any, Any]:
+    """A tensor; what Python has as text is one of strings."""
+    array = np.asarray(value)
+    return array.astype(string) if array.dtype.kind in "US" else array
+
+
 _SINGLE: dict[Kind, tuple[str, Callable[[Any], Any]]] = {
     AttributeProto.FLOAT: ("f", float),
     AttributeProto.INT: ("i", _integer),
@@ -37,7 +43,7 @@ _REPEATED: dict[Kind, tuple[str, Callable[[Any], Any]]] = {
     AttributeProto.STRINGS: ("strings", encoded),
 }
 _MESSAGE: dict[Kind, tuple[str, Callable[[str, Any], Any]]] = {
-    AttributeProto.TENSOR: ("t", lambda name, value: tensor_proto(name, np.asarray(value))),
+    AttributeProto.TENSOR: ("t", lambda name, value: tensor_proto(name, _array(value))),
     AttributeProto.TYPE_PROTO: ("tp", lambda name, value: type_proto(value)),
 }
 
@@ -62,7 +68,7 @@ def attribute_proto(name: str, value: Any, kind: Kind | None, write_graph: Write
         elif kind == AttributeProto.GRAPH:
             proto.g.CopyFrom(write_graph(value, name))
         elif kind == AttributeProto.TENSORS:
-            proto.tensors.extend(tensor_proto("", np.asarray(item)) for item in value)
+            proto.tensors.extend(tensor_proto("", _array(item)) for item in value)
         else:
             raise TypeError(f"attributes of kind {kind} are not written")
     except (TypeError, ValueError) as error:

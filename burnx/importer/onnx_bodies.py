@@ -10,7 +10,7 @@ import numpy as np
 from burnx.builder import join_types
 from burnx.errors import ModelError
 from burnx.graph import Graph
-from burnx.ops.attending import flex_precision
+from burnx.ops.attending import flex_bodies
 from burnx.types import TensorType, Type
 
 Kinds = list[Type]
@@ -70,11 +70,7 @@ def _without_axes(kind: Type, count: int) -> Type:
 def _flex_parameters(
     types: Sequence[Type | None], inputs: Sequence[Any], attributes: Mapping[str, Any]
 ) -> Kinds:
-    q, k = (item.ref.type for item in inputs[:2])
-    dtype = flex_precision(q.dtype, attributes.get("softmax_precision"))
-    if q.shape is None or k.shape is None:
-        return [TensorType(dtype, None)]
-    return [TensorType(dtype, (*q.shape[:3], k.shape[2]))]
+    return flex_bodies([None if item is None else item.ref.type for item in inputs], attributes)
 
 
 def _keep(kinds: Kinds, graph: Graph, attributes: Mapping[str, Any]) -> Kinds:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
-from burnx.capture.inputs import check_shape, parse_dim
+from burnx.builder import join_types
+from burnx.builder.joining import opened
+from burnx.capture.inputs import check_shape, check_value, parse_dim
+from burnx.capture.lazy import default_recorder
 from burnx.dtype import dtype_name, parse_dtype
 from burnx.errors import InputError
-from burnx.nn.module import Input, Module, Output
+from burnx.graph import Value
+from burnx.nn.module import Input, Module, Output, given_tensor
 from burnx.shape import Dim, symbol
 from burnx.tensor import Tensor
 from burnx.types import OptionalType, SequenceType, TensorType, Type
@@ -67,11 +72,12 @@ def _check(entry: Input, value: Any, sizes: dict[str, int]) -> Any:
         return None
     if isinstance(kind, OptionalType):
         kind = kind.element
-    if not (
-        isinstance(kind, TensorType)
-        and isinstance(value, Tensor)
-        and isinstance(value.type, TensorType)
-    ):
+    if isinstance(kind, SequenceType):
+        return value if isinstance(value, Tensor) else _sequence(entry, kind, value)
+    if "map" in entry.kind:
+        return value
+    value = given_tensor(value)
+    if not isinstance(kind, TensorType) or not isinstance(value.type, TensorType):
         return value
     if value.dtype != kind.dtype:
         wanted, found = dtype_name(kind.dtype), dtype_name(value.dtype)
@@ -82,3 +88,14 @@ def _check(entry: Input, value: Any, sizes: dict[str, int]) -> Any:
         value = value.reshape([])  # NumPy's ascontiguousarray makes this of a scalar
     check_shape(entry.name, kind, tuple(int(dim) for dim in value.shape), sizes)
     return value
+
+
+def _sequence(entry: Input, kind: SequenceType, value: Any) -> Tensor:
+    """A list as a tensor of the kind that holds one."""
+    if not isinstance(value, (list, tuple)):
+        raise InputError(f'input "{entry.name}" is a sequence, not {type(value).__name__}')
+    plain = [each.numpy() if isinstance(each, Tensor) else each for each in value]
+    items: Any = check_value(entry.name, kind, plain, {})
+    types: list[Type] = [TensorType(each.dtype, each.shape) for each in items]
+    joined = SequenceType(reduce(join_types, types) if types else opened(kind.element))
+    return Tensor(default_recorder(), Value(joined, entry.name, array=items))

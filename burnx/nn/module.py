@@ -65,13 +65,13 @@ class Module:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if AMBIENT.get() is None:
-            args = tuple(_given(value) for value in args)
-            kwargs = {name: _given(value) for name, value in kwargs.items()}
             if type(self).inputs:
                 from burnx.nn.declared import check_call
 
                 given, named = check_call(self, args, kwargs)
                 return self.forward(*given, **named)
+            args = tuple(given_tensor(value) for value in args)
+            kwargs = {name: given_tensor(value) for name, value in kwargs.items()}
         return self.forward(*args, **kwargs)
 
     # ---------------------------------------------------------------- what it holds
@@ -105,7 +105,7 @@ class Module:
     def load(cls, path: str | Path | None = None) -> Self:
         """A new module with weights from a file, by default ``WEIGHTS`` beside the file of its class.
 
-        Raises: WeightsError if they are missing, damaged or of another shape.
+        One without parameters needs no file.  Raises: WeightsError if they are missing, damaged or of another shape.
         """
         module = cls()
         if path is not None or any(True for _ in module.parameters()):
@@ -173,7 +173,8 @@ def weights_beside(cls: type) -> Path:
     return Path(file).parent / str(name)
 
 
-def _given(value: Any) -> Any:
+def given_tensor(value: Any) -> Any:
+    """What a caller gives, as a tensor; None and text stay, and so do lists of tensors or arrays."""
     if value is None or isinstance(value, (Tensor, str)):
         return value
     if (
@@ -181,7 +182,7 @@ def _given(value: Any) -> Any:
         and value
         and not isinstance(value[0], (int, float, bool, str, list))
     ):
-        return [_given(item) for item in value]
+        return [given_tensor(item) for item in value]
     try:
         return tensor(value)
     except (TypeError, ValueError) as error:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from burnx import waist
 from burnx.dtype import DType, bool_, compute_dtype, dtype_of_code, float32, float64, is_float
 from burnx.errors import ModelError
@@ -28,6 +31,7 @@ from burnx.ops.kinds import T1, T2, Int64, M, T, U
 from burnx.ops.operator import operator
 from burnx.shape import Dim
 from burnx.tensor import Tensor
+from burnx.types import TensorType, Type
 
 
 @operator("Attention", since=(23, 24, 25), outputs=1, meaning=25)
@@ -207,6 +211,18 @@ def flex_attention(
     probabilities = waist.cast_to(row_softmax(scores), chosen)
     probabilities = waist.cast_to(_modified(probabilities, prob_mod), wide)
     return waist.cast_to(weighted(probabilities, waist.cast_to(v, wide)), q.dtype)
+
+
+@flex_attention.bodies
+def flex_bodies(inputs: Sequence[Type | None], attributes: Mapping[str, Any]) -> list[Type]:
+    """Both graphs are given the scores."""
+    q, k = inputs[:2]
+    if not isinstance(q, TensorType) or not isinstance(k, TensorType):
+        raise ModelError("FlexAttention needs tensors")
+    dtype = flex_precision(q.dtype, attributes.get("softmax_precision"))
+    if q.shape is None or k.shape is None:
+        return [TensorType(dtype, None)]
+    return [TensorType(dtype, (*q.shape[:3], k.shape[2]))]
 
 
 def flex_precision(dtype: DType, code: int | None) -> DType:

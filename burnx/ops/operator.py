@@ -78,6 +78,7 @@ class Operator:
     upgrades: dict[int, Callable[..., Any]] = field(default_factory=dict)
     limitations: list[Limitation] = field(default_factory=list)
     type_rule: Callable[..., Sequence[Type]] | None = None
+    body_rule: Callable[..., list[Type]] | None = None
     meaning_since: int = 0
     takes_count: bool = False
     __doc__: str | None = None
@@ -109,6 +110,14 @@ class Operator:
     def infer(self, rule: Callable[..., Sequence[Type]]) -> Callable[..., Sequence[Type]]:
         """Register the types of the outputs where the body cannot say: ``rule(inputs, attributes, count)``."""
         self.type_rule = rule
+        return rule
+
+    def bodies(self, rule: Callable[..., list[Type]]) -> Callable[..., list[Type]]:
+        """Register the types of what the graphs among the attributes are given: ``rule(inputs, attributes)``.
+
+        Model code may then give functions in their place.
+        """
+        self.body_rule = rule
         return rule
 
     def limit(self, reason: str, tests: str = "") -> None:

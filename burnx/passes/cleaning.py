@@ -56,6 +56,14 @@ def _through(node: Node) -> Value | None:
     return value if is_as_good(value.type, node.outputs[0].type) else None
 
 
+def _unchanged(node: Node) -> Value | None:
+    """The first input, if it has the known shape of the output."""
+    value = _through(node)
+    if value is None or not isinstance(value.type, TensorType) or value.type.shape is None:
+        return None
+    return value if node.outputs[0].type == value.type else None
+
+
 @rewrite("Identity")
 def _same(node: Node, match: Match) -> Value | None:
     """identity(x) = x"""
@@ -80,10 +88,7 @@ def _dropout(node: Node, match: Match) -> Value | None:
 @rewrite("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Expand", "Tile")
 def _same_shape(node: Node, match: Match) -> Value | None:
     """reshape(x, shape of x) = x, and the same for all that only spreads or regroups"""
-    value = _through(node)
-    if value is None or not isinstance(value.type, TensorType) or value.type.shape is None:
-        return None
-    return value if node.outputs[0].type == value.type else None
+    return _unchanged(node)
 
 
 @rewrite("Slice")
@@ -92,8 +97,7 @@ def _slice(node: Node, match: Match) -> Value | None:
     steps = node.inputs[4] if len(node.inputs) > 4 else None
     if steps is not None and (steps.array is None or (steps.array < 1).any()):
         return None
-    value = _through(node)
-    return value if value is not None and node.outputs[0].type == value.type else None
+    return _unchanged(node)
 
 
 def _perm(node: Node) -> list[int] | None:

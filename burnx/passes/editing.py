@@ -49,10 +49,12 @@ class Editor:
 
     # ---------------------------------------------------------------- changes
     def replace(self, old: Value, new: Value) -> None:
-        """Let everything that reads ``old`` read ``new``, which takes its name if it has none."""
+        """Let everything that reads ``old`` read ``new``, which takes its name, and its rank, if it has none."""
         if old is new:
             return
         new.name = new.name or old.name
+        if isinstance(new.type, TensorType) and new.type.shape is None:
+            new.type = old.type
         readers = self.users.setdefault(new, {})
         for node, times in self.users.pop(old, {}).items():
             node.inputs = [new if value is old else value for value in node.inputs]
