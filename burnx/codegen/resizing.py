@@ -2,39 +2,46 @@
 
 from __future__ import annotations
 
-from burnx.graph import Graph, Node, Value
+from burnx.codegen.inlining import is_sizes
+from burnx.graph import Graph, Node, Value, uses
 from burnx.shape import symbol_name
 from burnx.types import TensorType
 
 
 def resource_sizes(graph: Graph) -> None:
-    """Take each symbol of a ``Sizes`` node from its user's own operand, where that has it."""
-    users: dict[Value, list[Node]] = {}
+    """Give each user of a ``Sizes`` node one of its own, which reads what it can from that user's operand."""
+    here = set(graph.nodes)
+    nodes: list[Node] = []
     for node in graph.nodes:
-        for value in node.inputs:
-            if value is not None:
-                users.setdefault(value, []).append(node)
         for inner in node.subgraphs():
             resource_sizes(inner)
-    place = {node: index for index, node in enumerate(graph.nodes)}
-    for node in graph.nodes:
-        if (node.domain, node.operator) == ("burnx", "Sizes"):
-            _resource(node, users.get(node.outputs[0], []), place)
+        for index, value in enumerate(node.inputs):
+            source = value.producer if value is not None else None
+            if index and source is not None and is_sizes(source) and source in here:
+                own = _for_operand(source, node.inputs[0])
+                if own is not None:
+                    nodes.append(own)
+                    node.inputs[index] = own.outputs[0]
+        nodes.append(node)
+    needed = {value for node in nodes for value in uses(node)} | set(graph.outputs)
+    graph.nodes = [node for node in nodes if not is_sizes(node) or node.outputs[0] in needed]
 
 
-def _resource(node: Node, users: list[Node], place: dict[Node, int]) -> None:
-    operands = [
-        user.inputs[0] for user in users if user.inputs and user.inputs[0] is not node.outputs[0]
-    ]
-    if len(users) != 1 or not operands or operands[0] is None or operands[0].is_constant:
-        return
-    operand = operands[0]
-    if operand.producer is not None and place.get(operand.producer, -1) > place[node]:
-        return
-    have = _plain_symbols(operand)
+def _for_operand(node: Node, operand: Value | None) -> Node | None:
+    """A copy of a ``Sizes`` node that reads sizes of ``operand``; None if that has none of them."""
+    if operand is None or operand.is_constant or not isinstance(operand.type, TensorType):
+        return None
+    have = {
+        name: axis
+        for axis, dim in reversed(list(enumerate(operand.type.shape or ())))
+        if (name := symbol_name(dim)) is not None
+    }
+    old: dict[str, str] = node.attributes["sources"]
+    if not any(name in have for name in old):
+        return None
     sources: dict[str, str] = {}
     inputs: list[Value | None] = []
-    for name, where in node.attributes["sources"].items():
+    for name, where in old.items():
         tensor, axis = where.split(".")
         value = node.inputs[int(tensor)]
         if name in have:
@@ -42,16 +49,10 @@ def _resource(node: Node, users: list[Node], place: dict[Node, int]) -> None:
         if value not in inputs:
             inputs.append(value)
         sources[name] = f"{inputs.index(value)}.{axis}"
-    node.inputs = inputs
-    node.attributes = {**node.attributes, "sources": sources}
-
-
-def _plain_symbols(value: Value) -> dict[str, int]:
-    if not isinstance(value.type, TensorType) or value.type.shape is None:
-        return {}
-    found: dict[str, int] = {}
-    for axis, dim in enumerate(value.type.shape):
-        name = symbol_name(dim)
-        if name is not None:
-            found.setdefault(name, axis)
-    return found
+    attributes = {**node.attributes, "sources": sources}
+    copy = Node(
+        node.operator, node.domain, inputs, [], attributes, node.name, node.doc, node.metadata
+    )
+    (result,) = node.outputs
+    copy.outputs = [Value(result.type, producer=copy, known=result.known)]
+    return copy
