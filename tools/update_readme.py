@@ -48,6 +48,7 @@ def update(readme: Path, kept: Path, results: Path | None, check: bool) -> int:
             print(f"{readme} does not show the numbers of {results or kept}", file=sys.stderr)
         return int(new != old)
     if results is not None:
+        kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
     readme.write_text(new, encoding="utf-8")
     return 0

@@ -24,7 +24,7 @@ from burnx.conformance.statuses import STATUSES
 from burnx.conformance.workers import Step, Task, run_tasks
 from burnx.errors import UsageError
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 _JOBS = 2
 _MESSAGE_CHARS = 600
 _FAILURES = {

@@ -69,9 +69,9 @@ def abs(x: T) -> T:
 
 
 @operator("Sign", since=(9, 13))
-def sign(x: T) -> T:
+def sign(input: T) -> T:
     """-1, 0 or 1.  Source: ONNX Sign-13"""
-    return waist.map("sign", x)
+    return waist.map("sign", input)
 
 
 @operator("Reciprocal", since=(1, 6, 13))

@@ -11,6 +11,7 @@ output has the dtype of the first input of the same variable.  The body is the l
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from burnx.dtype import DTYPES, DType
-from burnx.errors import ModelError, TraceError
+from burnx.errors import ModelError
 from burnx.graph import Graph
 from burnx.tensor import Tensor, recorder_of
 from burnx.types import TensorType, Type
@@ -245,12 +246,14 @@ class Operator:
         return None
 
 
-def _no_recorder() -> Any:
-    raise TraceError("an operator without tensors can only be called while a model is captured")
+def _plain_recorder() -> Any:
+    """The recorder of calls outside of any capture, whose room is above this one and fills the slot itself."""
+    importlib.import_module("burnx.capture.lazy")
+    return DEFAULT_RECORDER[0]()
 
 
 # who records calls without tensors outside of any recorder; capture sets it
-DEFAULT_RECORDER: list[Callable[[], Any]] = [_no_recorder]
+DEFAULT_RECORDER: list[Callable[[], Any]] = [_plain_recorder]
 
 
 def _fitting(array: np.ndarray[Any, Any], dtype: DType, name: str) -> np.ndarray[Any, Any]:
