@@ -33,7 +33,8 @@ def _attribute_kinds(domain: str, op_type: str, opset: int) -> Mapping[str, int]
         schema = onnx.defs.get_schema(op_type, opset, domain)
     except onnx.defs.SchemaError:  # type: ignore[attr-defined, unused-ignore]
         return {}
-    return {name: int(each.type) for name, each in schema.attributes.items()}
+    found: Mapping[str, Any] = schema.attributes
+    return {name: int(each.type) for name, each in found.items()}
 
 
 def check_calls(model: Any, place: str) -> None:
