@@ -19,7 +19,8 @@ _LONGEST_DIM = 200
 
 def parse_dim(text: str) -> Dim:
     """A dim name, or arithmetic on dim names such as ``past + seq``; any other text is one name."""
-    if _PLAIN.fullmatch(text) or len(text) > _LONGEST_DIM:
+    # Python folds letters that ONNX tells apart
+    if _PLAIN.fullmatch(text) or len(text) > _LONGEST_DIM or not text.isascii():
         return symbol(text)
     try:
         return _arithmetic(ast.parse(text, mode="eval").body)

@@ -28,7 +28,8 @@ from burnx.types import TensorType, Type
 class GraphRecorder:
     """Records nodes into a graph; a subgraph's recorder has the one around it as ``parent``.
 
-    ``prefix`` is put before the names of nodes, ``metadata`` is what the next nodes carry.
+    ``prefix`` is put before the names of nodes, ``metadata`` is what the next nodes carry, ``place`` where they
+    come from; without one it is the line that calls the operator.
     """
 
     graph: Graph = field(default_factory=Graph)
@@ -38,6 +39,7 @@ class GraphRecorder:
     homes: dict[str, tuple[Value, int]] = field(default_factory=dict)
     name: str = ""
     doc: str = ""
+    place: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
     parameter_names: dict[Any, str] = field(default_factory=dict)
     parameters: dict[Any, Value] = field(default_factory=dict)
@@ -81,7 +83,7 @@ class GraphRecorder:
             operator.op_type, operator.domain, list(values), [], attributes, self.name, self.doc
         )
         node.metadata = dict(self.metadata)
-        place = node.place if self.name else f"{node.place} at {caller()}"
+        place = self.place or (node.place if self.name else f"{node.place} at {caller()}")
         with located(place):
             infer_outputs(self.operators, operator, node, wanted, self.counter)
         for value in node.outputs:

@@ -19,6 +19,7 @@ from burnx.errors import ModelError, located
 from burnx.graph import Graph, Value, constant_value
 from burnx.importer.onnx_attributes import attribute_value
 from burnx.importer.onnx_bodies import parameter_types, widened
+from burnx.importer.onnx_checks import check_attribute_kinds, check_calls
 from burnx.importer.onnx_file import OnnxFile, sparse_array, tensor_array
 from burnx.importer.onnx_order import in_order
 from burnx.importer.onnx_types import declared_type, refine
@@ -39,6 +40,7 @@ def import_graph(file: OnnxFile, most_defaults: int | None = None) -> Graph:
     """
     model = file.proto
     check_supported(file)
+    check_calls(model, file.place)
     opsets = {
         entry.domain if entry.domain != "ai.onnx" else "": entry.version
         for entry in model.opset_import
@@ -136,6 +138,8 @@ class Reader:
         arrays = {tensor.name: tensor_array(tensor, self.file) for tensor in proto.initializer}
         for sparse in proto.sparse_initializer:
             arrays[sparse.values.name] = sparse_array(sparse, self.file)
+        if len(arrays) < len(proto.initializer) + len(proto.sparse_initializer):
+            raise ModelError("two initializers have the same name")
         return arrays
 
     def read_nodes(self, proto: Any, recorder: GraphRecorder, scope: Scope) -> None:
@@ -171,12 +175,15 @@ class Reader:
         inputs = [scope.find(name) if name else None for name in node.input]
         key = (domain, node.op_type, getattr(node, "overload", ""))
         recorder.name, recorder.doc = node.name, node.doc_string
+        recorder.place = place_of(node)
         recorder.metadata = {entry.key: entry.value for entry in node.metadata_props}
         if key in self.functions:
             return self._inline(key, node, inputs, recorder, scope)
         if domain == "" and node.op_type == "Constant":
             return [self._constant(node, recorder, scope)]
-        version = resolve(domain, node.op_type, self.opsets.get(domain, 1))
+        opset = self.opsets.get(domain, 1)
+        version = resolve(domain, node.op_type, opset)
+        check_attribute_kinds(node.attribute, domain, node.op_type, opset)
         attributes = self._attributes(node, recorder, scope, inputs, version)
         return self._call(version, inputs, attributes, len(node.output), recorder)
 
@@ -190,7 +197,10 @@ class Reader:
     ) -> list[Tensor]:
         operator = version.operator
         if version.function is None:
-            operator.check_arity(inputs, attributes)
+            try:
+                operator.check_arity(inputs, attributes)
+            except TypeError as error:
+                raise ModelError(str(error)) from error
             values = [None if item is None else item.ref for item in inputs]
             while values and values[-1] is None:
                 values.pop()

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from burnx.errors import DeviceError
+from burnx.errors import DeviceError, ModelError
 from burnx.program import Instruction, Program
 
 Array = np.ndarray[Any, Any]
@@ -81,7 +81,10 @@ class Executable:
         """The outputs; none of them shares memory with an input or a constant."""
         results = self.runner.run(self.program, inputs)
         seen: set[int] = set()
-        return [_own(value, inputs, seen) for value in results]
+        try:
+            return [_own(value, inputs, seen) for value in results]
+        except MemoryError as error:
+            raise ModelError(f"not enough memory for the outputs: {error}") from error
 
 
 def prepare(program: Program, where: Device) -> Executable:

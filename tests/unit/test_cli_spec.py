@@ -102,7 +102,7 @@ def test_specs_without_a_name_go_in_order() -> None:
         ("1x3:float33", "'float33' is not a dtype"),
         ("1x3:object", "'object' is not a dtype"),
         ("@missing.npy", "there is no file 'missing.npy'"),
-        ("x=@missing.npz", "there is no file missing.npz"),
+        ("x=@missing.npz", "there is no file 'missing.npz'"),
         (f"@{__file__}", "cannot be"),
     ],
 )
