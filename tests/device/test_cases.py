@@ -19,16 +19,7 @@ SERVER = Path(__file__).parent.parent / "cases" / "serve_cases.py"
 Judge = Callable[[str, SubCase, str], dict[str, Any]]
 
 # Pattern of "ID route" -> why it cannot pass yet.  A pass of one of these is a failure: take it out.
-NOT_YET = {
-    "BC23_*": "RoiAlign is not there",
-    "BC37_*": "GridSample is not there",
-    "BC38_*": "DFT and STFT are not there",
-    "BC44_*": "Attention is not there",
-    "BC45_*": "Attention is not there",
-    "BC46_*": "RotaryEmbedding is not there",
-    "BC49_*": "CumSum is not there",
-    "BC51_*": "LRN is not there",
-}
+NOT_YET: dict[str, str] = {}
 
 
 def marks_of(sub: SubCase, route: str) -> list[pytest.MarkDecorator]:
