@@ -52,6 +52,8 @@ def __getattr__(name: str) -> Any:
     if where is None:
         raise AttributeError(f"burnx has no {name!r}")
     module = importlib.import_module(where)
+    if name == "ops":  # what is not captured is worked out: that takes the room above
+        importlib.import_module("burnx.capture.lazy")
     value = module if where.endswith(f".{name}") else getattr(module, name)
     globals()[name] = value
     return value

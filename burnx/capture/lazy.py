@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from burnx.capture.recorder import GraphRecorder
+from burnx.dtype import as_array
 from burnx.graph import Graph, Node, Value, constant_value, uses
 from burnx.lowering import lower
 from burnx.ops import operator as operator_module
@@ -92,9 +93,7 @@ operator_module.DEFAULT_RECORDER[0] = default_recorder
 
 
 def tensor(value: Any) -> Tensor:
-    """A value given by a caller as a tensor."""
+    """A value given by a caller as a tensor, which keeps it as it is now."""
     if isinstance(value, Tensor):
         return value
-    from burnx.dtype import as_array
-
-    return default_recorder().constant(as_array(value))
+    return default_recorder().constant(operator_module.own_array(as_array(value)))

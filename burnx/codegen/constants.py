@@ -70,8 +70,10 @@ def coerced_dtype(node: Node, place: int, array: np.ndarray[Any, Any]) -> DType 
     wanted = operator.variable_of(place)
     if wanted in FIXED:
         return FIXED[wanted]
+    is_power = node.operator == "Pow" and not node.domain  # its base becomes what the exponent is
     for other, value in enumerate(node.inputs):
-        if value is not None and not value.is_constant and operator.variable_of(other) == wanted:
+        is_alike = is_power or operator.variable_of(other) == wanted
+        if other != place and value is not None and not value.is_constant and is_alike:
             return value.type.dtype if isinstance(value.type, TensorType) else None
     return _DEFAULTS.get(array.dtype.kind)
 

@@ -147,7 +147,7 @@ def _float_literal(value: Any, float32: bool) -> str:
         short = _short_float32(value)
         if short is not None:
             return short
-    return repr(value)
+    return repr(value).replace("e+", "e")
 
 
 def _short_float32(value: float) -> str | None:
@@ -157,7 +157,7 @@ def _short_float32(value: float) -> str | None:
     single = np.float32(value)
     if float(single) != value:
         return None
-    return repr(float(np.format_float_scientific(single, unique=True, trim="0")))
+    return repr(float(np.format_float_scientific(single, unique=True, trim="0"))).replace("e+", "e")
 
 
 def _complex_literal(value: Any, float32: bool) -> str:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from burnx.dtype import dtype_name
-from burnx.errors import TraceError
+from burnx.errors import DTypeError, ShapeError, TraceError
 from burnx.ops import arithmetic, conversion, logic, movement
-from burnx.ops.operator import table
+from burnx.ops.operator import fitting, table
 from burnx.shape import Expr
-from burnx.tensor import Tensor
+from burnx.tensor import Tensor, caller
 
 AxisLike = int | Sequence[int] | None
 
@@ -89,9 +89,14 @@ def _not_equal(x: Tensor, other: Any) -> Tensor:
     return logic.not_(logic.equal(x, other))
 
 
-def _setitem(x: Tensor, index: Any, value: Any) -> None:
-    from burnx.tensor import caller
+def _power_of(x: Tensor, base: Any) -> Tensor:
+    """``base ** x``; a Python number takes the dtype of x."""
+    if not isinstance(base, (np.ndarray, np.generic, Tensor)):
+        base = fitting(np.asarray(base), x.dtype, "pow")
+    return arithmetic.pow(base, x)
 
+
+def _setitem(x: Tensor, index: Any, value: Any) -> None:
     raise TraceError(
         f"{caller()}: a tensor is never written in place; make a new one with ops.where, ops.scatter_nd or ops.concat"
     )
@@ -106,10 +111,9 @@ def _getitem(x: Tensor, index: Any) -> Tensor:
     for item in items:
         if item is None:
             x = movement.unsqueeze(x, [axis])
-        elif isinstance(item, (Tensor, list, np.ndarray)):
-            indices = item if isinstance(item, Tensor) else np.asarray(item, np.int64)
-            x = movement.gather(x, indices, axis=axis)
-            axis += (indices.ndim or 0) - 1
+        elif isinstance(item, (Tensor, np.ndarray)):
+            x = movement.gather(x, item, axis=axis)
+            axis += item.ndim - 1
         elif not isinstance(item, slice):
             dropped.append(axis)
         axis += 1
@@ -118,13 +122,37 @@ def _getitem(x: Tensor, index: Any) -> Tensor:
 
 def _expanded(items: tuple[Any, ...], rank: int) -> list[Any]:
     """The index with its ellipsis, and the axes behind it, written out."""
+    items = tuple(_checked(item) for item in items)
     taken = sum(1 for item in items if item is not None and item is not Ellipsis)
-    if taken > rank:
-        raise IndexError(f"{taken} indices for {rank} axes")
-    rest = [slice(None)] * (rank - taken)
     places = [place for place, item in enumerate(items) if item is Ellipsis]
+    arrays = sum(1 for item in items if isinstance(item, (Tensor, np.ndarray)))
+    if taken > rank:
+        raise ShapeError(f"{caller()}: {taken} indices for {rank} axes")
+    if len(places) > 1 or arrays > 1:
+        raise ShapeError(
+            f"{caller()}: an index has at most one ellipsis and one tensor or list; "
+            "use ops.gather_nd for several"
+        )
+    rest = [slice(None)] * (rank - taken)
     place = places[0] if places else len(items)
-    return [*items[:place], *rest, *items[place + len(places[:1]) :]]
+    return [*items[:place], *rest, *items[place + len(places) :]]
+
+
+def _checked(item: Any) -> Any:
+    """One part of an index; a list is an array from here on.
+
+    Raises: DTypeError if it is no integer, slice, None, ellipsis or array of integers.
+    """
+    if item is None or item is Ellipsis or isinstance(item, (slice, Expr)):
+        return item
+    if isinstance(item, list):
+        item = np.asarray(item) if item else np.asarray(item, np.int64)
+    if isinstance(item, (Tensor, np.ndarray)) and item.dtype.kind in "iu":
+        return item
+    if isinstance(item, (int, np.integer)) and not isinstance(item, bool):
+        return int(item)
+    found = item.dtype if isinstance(item, (Tensor, np.ndarray)) else type(item).__name__
+    raise DTypeError(f"{caller()}: an index is made of integers, slices and None, not {found}")
 
 
 _END = np.iinfo(np.int64).max
@@ -134,8 +162,11 @@ def _take_slices(x: Tensor, items: Sequence[Any]) -> Tensor:
     """Apply the slices and the single numbers of an index; a number keeps an axis of size 1 for now."""
     starts, ends, axes, steps = [], [], [], []
     for axis, item in enumerate(items):
-        if isinstance(item, (Tensor, list, np.ndarray)) or item == slice(None):
+        if isinstance(item, (Tensor, np.ndarray)) or item == slice(None):
             continue
+        size = x.shape[axis]
+        if isinstance(item, int) and isinstance(size, int) and not -size <= item < size:
+            raise ShapeError(f"{caller()}: index {item} is outside of axis {axis} of size {size}")
         start, end, step = _bounds(item)
         starts.append(start)
         ends.append(end)
@@ -159,8 +190,7 @@ def _bounds(item: Any) -> tuple[Any, Any, int]:
         )
     if isinstance(item, Expr):
         return item, item + 1, 1
-    place = int(item)
-    return place, place + 1 if place != -1 else _END, 1
+    return item, item + 1 if item != -1 else _END, 1
 
 
 METHODS: dict[str, Callable[..., Any]] = {
@@ -173,7 +203,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "div": arithmetic.div,
     "rdiv": _reversed(arithmetic.div),
     "pow": arithmetic.pow,
-    "rpow": _reversed(arithmetic.pow),
+    "rpow": _power_of,
     "mod": arithmetic.mod,
     "matmul": lambda self, other: _find("MatMul")(self, other),
     "rmatmul": lambda self, other: _find("MatMul")(other, self),

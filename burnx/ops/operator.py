@@ -197,13 +197,13 @@ class Operator:
             if made is not None:
                 return made
         if isinstance(value, (np.ndarray, np.generic)):
-            return recorder.constant(np.asarray(value))
+            return recorder.constant(own_array(np.asarray(value)))
         wanted = dtypes.get(self.variable_of(place))
         array = np.asarray(value)
         if array.dtype.kind in "US":
             array = array.astype(object)
         elif wanted is not None:
-            array = _fitting(array, wanted, self.name)
+            array = fitting(array, wanted, self.name)
         elif array.dtype == np.float64:
             array = array.astype(np.float32)
         return recorder.constant(array)
@@ -256,7 +256,12 @@ def _plain_recorder() -> Any:
 DEFAULT_RECORDER: list[Callable[[], Any]] = [_plain_recorder]
 
 
-def _fitting(array: np.ndarray[Any, Any], dtype: DType, name: str) -> np.ndarray[Any, Any]:
+def own_array(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A caller's array, such that what the caller writes to it later changes nothing."""
+    return array.copy() if array.flags.writeable else array
+
+
+def fitting(array: np.ndarray[Any, Any], dtype: DType, name: str) -> np.ndarray[Any, Any]:
     """A Python number as ``dtype``, unless that would lose its value."""
     if (
         array.dtype.kind == "f"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -16,19 +17,11 @@ from cases import all_cases
 from run_cases import FINE
 
 SERVER = Path(__file__).parent.parent / "cases" / "serve_cases.py"
+Job = tuple[str, str]  # route, name
 Judge = Callable[[str, SubCase, str], dict[str, Any]]
 
 # Pattern of "ID route" -> why it cannot pass yet.  A pass of one of these is a failure: take it out.
-NOT_YET = {
-    "BC23_*": "RoiAlign is not there",
-    "BC37_*": "GridSample is not there",
-    "BC38_*": "DFT and STFT are not there",
-    "BC44_*": "Attention is not there",
-    "BC45_*": "Attention is not there",
-    "BC46_*": "RotaryEmbedding is not there",
-    "BC49_*": "CumSum is not there",
-    "BC51_*": "LRN is not there",
-}
+NOT_YET: dict[str, str] = {}
 
 
 def marks_of(sub: SubCase, route: str) -> list[pytest.MarkDecorator]:
@@ -48,28 +41,73 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize("on_device", given.split(","))
 
 
+class Server:
+    """A process that judges sub-cases, several at a time, and what it has said so far."""
+
+    def __init__(self, device: str) -> None:
+        command = [sys.executable, str(SERVER), device]
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+        self.asked: set[Job] = set()
+        self.said: dict[Job, dict[str, Any]] = {}
+
+    def ask(self, jobs: Iterable[Job]) -> None:
+        new = [job for job in jobs if job not in self.asked]
+        self.asked.update(new)
+        assert self.process.stdin is not None
+        print(*(f"{route} {name}" for route, name in new), "", sep="\n", file=self.process.stdin)
+        self.process.stdin.flush()
+
+    def result(self, job: Job) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        while job not in self.said:
+            answer = self.process.stdout.readline()
+            if not answer:
+                pytest.fail(f"{SERVER.name} ended with status {self.process.wait()}")
+            found = dict(json.loads(answer))
+            self.said[found["route"], f"{found['case']}.{found['sub']}"] = found
+        return self.said[job]
+
+    def close(self) -> None:
+        if self.asked == self.said.keys():
+            self.process.communicate()
+        else:
+            self.process.kill()
+            self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
 @pytest.fixture(scope="module")
-def judge() -> Iterator[Judge]:
-    """Judge a sub-case on a route and a device, in a process of its own."""
-    servers: dict[str, subprocess.Popen[str]] = {}
+def judge(request: pytest.FixtureRequest) -> Iterator[Judge]:
+    """Judge a sub-case on a route and a device; all that are wanted are judged from the first call on."""
+    servers: dict[str, Server] = {}
+    is_shared = "PYTEST_XDIST_WORKER" in os.environ  # then nobody knows who will want what
 
     def ask(device: str, sub: SubCase, route: str) -> dict[str, Any]:
-        if device not in servers or servers[device].poll() is not None:
-            command = [sys.executable, str(SERVER), device]
-            pipe = subprocess.PIPE
-            servers[device] = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
-        server = servers[device]
-        assert server.stdin is not None
-        assert server.stdout is not None
-        print(route, sub, file=server.stdin, flush=True)
-        answer = server.stdout.readline()
-        if not answer:
-            pytest.fail(f"{SERVER.name} ended with status {server.wait()}")
-        return dict(json.loads(answer))
+        job = (route, str(sub))
+        if device not in servers:
+            servers[device] = Server(device)
+            if not is_shared:
+                servers[device].ask(wanted_on(device, request.session.items))
+        if job not in servers[device].asked:
+            servers[device].ask([job])
+        return servers[device].result(job)
 
     yield ask
     for server in servers.values():
-        server.communicate()
+        server.close()
+
+
+def wanted_on(device: str, items: Iterable[pytest.Item]) -> list[Job]:
+    """The jobs of the tests that were selected."""
+    found = []
+    for item in items:
+        params = getattr(getattr(item, "callspec", None), "params", {})
+        if getattr(item, "function", None) is test_case and params["on_device"] == device:
+            found.append((params["route"], str(params["sub"])))
+    return found
 
 
 def test_case(judge: Judge, on_device: str, sub: SubCase, route: str) -> None:

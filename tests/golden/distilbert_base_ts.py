@@ -1,0 +1,114 @@
+"""distilbert_base.ts: 66.4 M parameters, from distilbert_base.ts.onnx (opset 17, written by pytorch
+2.13.0).
+
+Inputs:  input_ids (batch, seq) int64; attention_mask (batch, seq) int64
+Outputs: last_hidden_state (batch, seq, 768)
+"""
+
+from burnx import Input, Output, Tensor, nn, ops
+
+WEIGHTS = "distilbert_base_ts.safetensors"
+
+
+class Embeddings(nn.Module):
+    def __init__(self):
+        self.word_embeddings = nn.Embedding(30522, 768)
+        self.position_embeddings = nn.Embedding(512, 768)
+        self.LayerNorm = nn.LayerNorm(768, eps=1e-12)
+        self.constant = nn.Parameter(1, 512, dtype="int64")
+
+    def forward(self, input_ids: Tensor) -> Tensor:
+        word_embeddings = self.word_embeddings(input_ids)  # (batch, seq, 768)
+        position_embeddings = self.position_embeddings(
+            ops.slice(self.constant, [0], (input_ids.shape[1],), [1], [1])
+        )  # (1, min(512, seq), 768)
+        return self.LayerNorm(word_embeddings + position_embeddings)  # (batch, seq, 768)
+
+
+class Attention(nn.Module):
+    def __init__(self):
+        self.q_lin = nn.Linear(768, 768)
+        self.k_lin = nn.Linear(768, 768)
+        self.v_lin = nn.Linear(768, 768)
+        self.out_lin = nn.Linear(768, 768)
+
+    def forward(self, x: Tensor, input_ids: Tensor, x_2: Tensor) -> Tensor:
+        q_lin = self.q_lin(x).reshape(input_ids.shape[0], input_ids.shape[1], -1, 64)
+        q_lin = q_lin.transpose(0, 2, 1, 3)  # (batch, 12, seq, 64)
+        k_lin = self.k_lin(x).reshape(input_ids.shape[0], input_ids.shape[1], -1, 64)
+        x = self.v_lin(x).reshape(input_ids.shape[0], input_ids.shape[1], -1, 64)
+        x = x.transpose(0, 2, 1, 3)  # (batch, 12, seq, 64)
+        q_lin = q_lin @ k_lin.transpose(0, 2, 3, 1) * 0.125  # (batch, 12, seq, seq)
+        q_lin = ops.softmax(q_lin + x_2) @ x  # (batch, 12, seq, 64)
+        q_lin = q_lin.transpose(0, 2, 1, 3)  # (batch, seq, 12, 64)
+        q_lin = self.out_lin(q_lin.reshape(q_lin.shape[0], q_lin.shape[1], -1))  # (batch, seq, 768)
+        return q_lin
+
+
+class Ffn(nn.Module):
+    def __init__(self):
+        self.lin1 = nn.Linear(768, 3072)
+        self.lin2 = nn.Linear(3072, 768)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.lin2(ops.gelu(self.lin1(x)))  # (batch, seq, 768)
+
+
+class Layer(nn.Module):
+    def __init__(self):
+        self.attention = Attention()
+        self.sa_layer_norm = nn.LayerNorm(768, eps=1e-12)
+        self.ffn = Ffn()
+        self.output_layer_norm = nn.LayerNorm(768, eps=1e-12)
+
+    def forward(self, x: Tensor, input_ids: Tensor, x_2: Tensor) -> Tensor:
+        x = self.sa_layer_norm(self.attention(x, input_ids, x_2) + x)  # (batch, seq, 768)
+        x = self.output_layer_norm(self.ffn(x) + x)  # (batch, seq, 768)
+        return x
+
+
+class Transformer(nn.Module):
+    def __init__(self):
+        self.layer = nn.ModuleList(Layer() for _ in range(6))
+
+    def forward(self, x: Tensor, input_ids: Tensor, x_2: Tensor) -> Tensor:
+        for layer in self.layer:
+            x = layer(x, input_ids, x_2)  # (batch, seq, 768)
+        return x
+
+
+class M(nn.Module):
+    def __init__(self):
+        self.embeddings = Embeddings()
+        self.transformer = Transformer()
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        embeddings = self.embeddings(input_ids)  # (batch, seq, 768)
+        x = attention_mask.astype("bool")  # (batch, seq) bool
+        range_2 = ops.range(0, input_ids.shape[1], 1)  # (seq) int64
+        range_3 = ops.unsqueeze(ops.unsqueeze(ops.range(0, input_ids.shape[0], 1), [1]), [2])
+        range_3 = ops.unsqueeze(range_3, [3])  # (batch, 1, 1, 1) int64
+        range_2 = ops.unsqueeze(ops.unsqueeze(range_2, [0]), [1])  # (1, 1, seq) int64
+        x_2 = ops.unsqueeze(range_2, [2])  # (1, 1, 1, seq) int64
+        greater_or_equal = True & (ops.unsqueeze(range_2, [3]) >= 0)  # (1, 1, seq, 1) bool
+        x = ops.flatten(x, axis=2)  # (batch*seq, 1) bool
+        x = ops.gather(x, x_2 + range_3 * ops.dims(input_ids.shape[1]))
+        x = x.reshape(-1).reshape(input_ids.shape[0], 1, 1, input_ids.shape[1])
+        embeddings = self.transformer(
+            embeddings, input_ids, ops.where(greater_or_equal & x, 0.0, -3.4028235e38)
+        )  # (batch, seq, 768)
+        return embeddings
+
+
+class Model(nn.Module):
+    inputs = (
+        Input("input_ids", "int64", ("batch", "seq")),
+        Input("attention_mask", "int64", ("batch", "seq")),
+    )
+    outputs = (Output("last_hidden_state", "float32", ("batch", "seq", 768)),)
+
+    def __init__(self):
+        self.m = M()
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        return self.m(input_ids, attention_mask)  # (batch, seq, 768)

@@ -1,0 +1,110 @@
+"""vit_b_16.dynamo: 86.6 M parameters, from vit_b_16.dynamo.onnx (opset 20, written by pytorch
+2.14.1+cu130).
+
+Inputs:  input (1, 3, 224, 224)
+Outputs: output (1, 1000)
+"""
+
+from burnx import Input, Output, Tensor, nn, ops
+
+WEIGHTS = "vit_b_16_dynamo.safetensors"
+
+
+class MultiheadAttention(nn.Module):
+    def __init__(self):
+        self.linear = nn.Linear(768, 2304)
+        self.out_proj = nn.Linear(768, 768, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.linear(x.transpose(1, 0, 2))  # (197, 1, 2304)
+        x = ops.unsqueeze(x.reshape(197, 1, 3, 768), [0])  # (1, 197, 1, 3, 768)
+        x = ops.squeeze(x.transpose(3, 1, 2, 0, 4), [-2])  # (3, 197, 1, 768)
+        picked = ops.gather(x, 0)  # (197, 1, 768)
+        picked_2 = ops.gather(x, 1)  # (197, 1, 768)
+        x = ops.gather(x, 2)  # (197, 1, 768)
+        picked = picked.reshape(197, 12, 64).transpose(1, 0, 2)  # (12, 197, 64)
+        picked_2 = picked_2.reshape(197, 12, 64)  # (197, 12, 64)
+        x = x.reshape(197, 12, 64).transpose(1, 0, 2)  # (12, 197, 64)
+        picked = picked.reshape(1, 12, 197, 64)  # (1, 12, 197, 64)
+        x = x.reshape(1, 12, 197, 64)  # (1, 12, 197, 64)
+        picked_2 = picked_2.transpose(1, 2, 0).reshape(1, 12, 64, 197)  # (1, 12, 64, 197)
+        picked = picked * 0.35355338 @ (picked_2 * 0.35355338)  # (1, 12, 197, 197)
+        picked = (ops.softmax(picked) @ x).transpose(2, 0, 1, 3)  # (197, 1, 12, 64)
+        picked = self.out_proj(picked.reshape(197, 768))  # (197, 768)
+        picked = picked.reshape(197, 1, 768).transpose(1, 0, 2)  # (1, 197, 768)
+        return picked
+
+
+class MLPBlock(nn.Module):
+    def __init__(self):
+        self.linear_0 = nn.Linear(768, 3072)
+        self.linear_3 = nn.Linear(3072, 768)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.linear_3(ops.gelu(self.linear_0(x)))  # (1, 197, 768)
+
+
+class EncoderBlock(nn.Module):
+    def __init__(self):
+        self.ln_1 = nn.LayerNorm(768, eps=1e-06)
+        self.self_attention = MultiheadAttention()
+        self.ln_2 = nn.LayerNorm(768, eps=1e-06)
+        self.mlp = MLPBlock()
+
+    def forward(self, x: Tensor) -> Tensor:
+        self_attention = self.self_attention(self.ln_1(x))  # (1, 197, 768)
+        self_attention = self_attention + x  # (1, 197, 768)
+        mlp = self.mlp(self.ln_2(self_attention))  # (1, 197, 768)
+        return self_attention + mlp  # (1, 197, 768)
+
+
+class Sequential(nn.Module):
+    def __init__(self):
+        self.encoder_layer_0 = EncoderBlock()
+        self.encoder_layer_1 = EncoderBlock()
+        self.encoder_layer_2 = EncoderBlock()
+        self.encoder_layer_3 = EncoderBlock()
+        self.encoder_layer_4 = EncoderBlock()
+        self.encoder_layer_5 = EncoderBlock()
+        self.encoder_layer_6 = EncoderBlock()
+        self.encoder_layer_7 = EncoderBlock()
+        self.encoder_layer_8 = EncoderBlock()
+        self.encoder_layer_9 = EncoderBlock()
+        self.encoder_layer_10 = EncoderBlock()
+        self.encoder_layer_11 = EncoderBlock()
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.encoder_layer_1(self.encoder_layer_0(x))  # (1, 197, 768)
+        x = self.encoder_layer_3(self.encoder_layer_2(x))  # (1, 197, 768)
+        x = self.encoder_layer_5(self.encoder_layer_4(x))  # (1, 197, 768)
+        x = self.encoder_layer_7(self.encoder_layer_6(x))  # (1, 197, 768)
+        x = self.encoder_layer_9(self.encoder_layer_8(x))  # (1, 197, 768)
+        x = self.encoder_layer_11(self.encoder_layer_10(x))  # (1, 197, 768)
+        return x
+
+
+class Encoder(nn.Module):
+    def __init__(self):
+        self.layers = Sequential()
+        self.ln = nn.LayerNorm(768, eps=1e-06)
+        self.pos_embedding = nn.Parameter(1, 197, 768)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.ln(self.layers(x + self.pos_embedding))  # (1, 197, 768)
+        return x
+
+
+class Model(nn.Module):
+    inputs = (Input("input", "float32", (1, 3, 224, 224)),)
+    outputs = (Output("output", "float32", (1, 1000)),)
+
+    def __init__(self):
+        self.conv_proj = nn.Conv2d(3, 768, 16, stride=16, bias=False)
+        self.encoder = Encoder()
+        self.heads = nn.Container(head=nn.Linear(768, 1000, bias=False))
+        self.expand = nn.Parameter(1, 1, 768)
+
+    def forward(self, input: Tensor) -> Tensor:
+        x = self.conv_proj(input).reshape(1, 768, 196).transpose(0, 2, 1)  # (1, 196, 768)
+        encoder = ops.gather(self.encoder(ops.concat(self.expand, x, axis=1)), 0, axis=1)
+        return self.heads.head(encoder)  # (1, 1000)
