@@ -170,10 +170,10 @@ def _rank_alone(inputs, attributes, count):  # type: ignore[no-untyped-def]
     if data.shape is None:
         return [data]
     if attributes.get("keepdims", 1):
-        return [TensorType(data.dtype, (None,) * len(data.shape))]
+        return [TensorType(data.dtype, (None,) * len(data.shape))]  # type: ignore[arg-type]
     if not isinstance(gone, int):
         return [TensorType(data.dtype, None)]
-    return [TensorType(data.dtype, (None,) * (len(data.shape) - gone))]
+    return [TensorType(data.dtype, (None,) * (len(data.shape) - gone))]  # type: ignore[arg-type]
 
 
 _axes_were_attribute(reduce_sum, 12)

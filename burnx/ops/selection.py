@@ -98,7 +98,7 @@ def top_k(x: T, k: Int64, *, axis: int = -1, largest: int = 1, sorted: int = 1) 
 def _top_k_types(inputs, attributes, count):  # type: ignore[no-untyped-def]
     shape = inputs[0].shape
     open_shape = None if shape is None else (None,) * len(shape)
-    return [TensorType(inputs[0].dtype, open_shape), TensorType(int64, open_shape)]
+    return [TensorType(inputs[0].dtype, open_shape), TensorType(int64, open_shape)]  # type: ignore[arg-type]
 
 
 @top_k.upgrade(from_version=9)

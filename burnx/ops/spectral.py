@@ -70,7 +70,7 @@ def _rank_alone(inputs, attributes, count):  # type: ignore[no-untyped-def]
     signal = inputs[0]
     if signal.shape is None:
         return [signal]
-    return [TensorType(signal.dtype, (None,) * len(signal.shape))]
+    return [TensorType(signal.dtype, (None,) * len(signal.shape))]  # type: ignore[arg-type]
 
 
 @dft.upgrade(from_version=19)

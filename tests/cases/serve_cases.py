@@ -18,7 +18,6 @@ from casebook import ROUTES
 from cases import all_cases
 from run_cases import preload, sweep
 
-
 LATE = (
     "networkx",
     "burnx.codegen",
