@@ -1,16 +1,18 @@
-"""Write the conformance table of the README from measured results.
+"""Write the generated parts of the README: the conformance table and the example of source.
 
     python tools/update_readme.py results.json   keep the numbers of a run and write the table
     python tools/update_readme.py                write the table from the kept numbers
     python tools/update_readme.py --check        exit 1 if the README says something else
 
 ``results.json`` is what ``burnx conformance --json`` wrote; its summary is kept in the repository,
-so that the README can be checked without running the suite.
+so that the README can be checked without running the suite.  The example is taken from a golden
+file of the tests, which those compare with what burnx writes.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import sys
 from pathlib import Path
@@ -20,7 +22,10 @@ from burnx.conformance.report import readme_table
 
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "docs" / "conformance.json"
+GOLDEN = ROOT / "tests" / "golden" / "distilbert_base_ts.py"
+SHOWN = ("Attention", "Ffn", "Layer", "Transformer")
 BEGIN, END = "<!-- conformance:begin -->", "<!-- conformance:end -->"
+EXAMPLE = "<!-- example:begin -->", "<!-- example:end -->"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -43,10 +48,14 @@ def update(readme: Path, kept: Path, results: Path | None, check: bool) -> int:
     summary = read_summary(results or kept)
     old = readme.read_text(encoding="utf-8")
     new = replace_region(old, readme_table(summary))
+    if EXAMPLE[0] in old:
+        new = replace_region(new, example(GOLDEN.read_text(encoding="utf-8")), EXAMPLE)
     if check:
-        if new != old:
-            print(f"{readme} does not show the numbers of {results or kept}", file=sys.stderr)
-        return int(new != old)
+        same = new == old
+        print(
+            f"{readme.name} is {'as generated' if same else 'not what tools/update_readme.py writes'}"
+        )
+        return int(not same)
     if results is not None:
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
@@ -60,13 +69,26 @@ def read_summary(path: Path) -> dict[str, Any]:
     return {key: results[key] for key in ("versions", "summary")}
 
 
-def replace_region(text: str, table: str) -> str:
+def example(source: str) -> str:
+    """The classes of a generated file that the README shows, as a block of code."""
+    lines = source.splitlines()
+    spans = {
+        node.name: lines[node.lineno - 1 : node.end_lineno]
+        for node in ast.parse(source).body
+        if isinstance(node, ast.ClassDef)
+    }
+    parts = ["\n".join(spans[name]) for name in SHOWN]
+    return "```python\n" + "\n\n\n".join(parts) + "\n```"
+
+
+def replace_region(text: str, table: str, markers: tuple[str, str] = (BEGIN, END)) -> str:
     """The text with the table between the two markers; each marker stands there once."""
-    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
-        raise ValueError(f"the README has one {BEGIN} and after it one {END}")
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{table.strip()}\n{END}{after}"
+    begin, end = markers
+    if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
+        raise ValueError(f"the README has one {begin} and after it one {end}")
+    before, _, rest = text.partition(begin)
+    _, _, after = rest.partition(end)
+    return f"{before}{begin}\n{table.strip()}\n{end}{after}"
 
 
 if __name__ == "__main__":
