@@ -1,0 +1,85 @@
+"""What modules take and give beyond plain tensors, and what a capture keeps of their declarations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+import burnx
+from burnx import Input, Output, Tensor, nn, ops, sequence_map
+from burnx.errors import InputError
+from burnx.passes import run_passes
+
+
+class Doubled(nn.Module):
+    inputs = (Input("xs", "float32", (None,), kind="sequence"), Input("by", "float32", ()))
+    outputs = (Output("ys", "float32", (None,), kind="sequence"),)
+
+    def forward(self, xs: Tensor, by: Tensor) -> Tensor:
+        def body(x, factor):  # type: ignore[no-untyped-def]
+            return x * factor
+
+        return sequence_map(body, xs, by)
+
+
+ONES = [np.ones(2, np.float32), np.ones(3, np.float32)]
+
+
+def test_a_list_is_a_sequence() -> None:
+    found = Doubled.load()(ONES, np.float32(2)).numpy()
+    assert [item.tolist() for item in found] == [[2, 2], [2, 2, 2]]
+
+
+def test_an_empty_list_is_a_sequence() -> None:
+    assert Doubled.load()([], np.float32(2)).numpy() == []
+
+
+@pytest.mark.parametrize("given", [np.ones(2, np.float32), [np.ones(2)], [np.ones((2, 2), "f")]])
+def test_what_is_no_such_sequence_is_an_error(given: object) -> None:
+    with pytest.raises(InputError, match="xs"):
+        Doubled.load()(given, np.float32(2))
+
+
+def test_a_sequence_map_is_exported(tmp_path: Path) -> None:
+    path = tmp_path / "doubled.onnx"
+    burnx.export_onnx(Doubled(), {}, path)
+    assert [node.op_type for node in onnx.load(path).graph.node] == ["SequenceMap"]
+    found = burnx.load(path).run({"xs": ONES, "by": np.float32(3)})["ys"]
+    assert [item.tolist() for item in found] == [[3, 3], [3, 3, 3]]
+
+
+class Unranked(nn.Module):
+    inputs = (Input("x", "float32", ("n", 1)), Input("axes", "int64", (1,)))
+    outputs = (Output("y", "float32", ("n",)),)
+
+    def forward(self, x: Tensor, axes: Tensor) -> Tensor:
+        return ops.squeeze(x, axes)
+
+
+def test_a_declared_rank_is_exported_where_none_is_inferred(tmp_path: Path) -> None:
+    path = tmp_path / "unranked.onnx"
+    burnx.export_onnx(Unranked(), {}, path)
+    (output,) = onnx.load(path).graph.output
+    assert [dim.dim_param for dim in output.type.tensor_type.shape.dim] == ["n"]
+
+
+def test_a_slice_of_unknown_rank_is_not_taken_for_the_whole() -> None:
+    def cut(x: Tensor, axes: Tensor) -> Tensor:
+        return ops.slice(ops.squeeze(x, axes), [0], [2], [0])
+
+    graph = burnx.trace(cut, np.ones((1, 3), np.float32), np.zeros(1, np.int64))
+    run_passes(graph)
+    assert [node.operator for node in graph.nodes] == ["Squeeze", "Slice"]
+
+
+def test_a_function_stands_for_the_graph_of_an_operator() -> None:
+    def score_mod(scores):  # type: ignore[no-untyped-def]
+        return scores * 0.0
+
+    q = np.ones((1, 1, 2, 4), np.float32)
+    v = np.arange(8, dtype=np.float32).reshape(1, 1, 2, 4)
+    found = ops.flex_attention(q, q, v, score_mod=score_mod).numpy()
+    assert found[0, 0].tolist() == [[2, 3, 4, 5]] * 2
