@@ -32,14 +32,15 @@ class Attention(nn.Module):
         self.v_lin = nn.Linear(768, 768)
         self.out_lin = nn.Linear(768, 768)
 
-    def forward(self, x: Tensor, input_ids: Tensor, x_2: Tensor) -> Tensor:
-        q_lin = self.q_lin(x).reshape(input_ids.shape[0], input_ids.shape[1], -1, 64)
-        q_lin = q_lin.transpose(0, 2, 1, 3)  # (batch, 12, seq, 64)
-        k_lin = self.k_lin(x).reshape(input_ids.shape[0], input_ids.shape[1], -1, 64)
-        x = self.v_lin(x).reshape(input_ids.shape[0], input_ids.shape[1], -1, 64)
-        x = x.transpose(0, 2, 1, 3)  # (batch, 12, seq, 64)
+    def forward(self, x: Tensor, x_1: Tensor) -> Tensor:
+        q_lin = self.q_lin(x)  # (batch, seq, 768)
+        q_lin = q_lin.reshape(q_lin.shape[0], q_lin.shape[1], -1, 64).transpose(0, 2, 1, 3)
+        k_lin = self.k_lin(x)  # (batch, seq, 768)
+        k_lin = k_lin.reshape(k_lin.shape[0], k_lin.shape[1], -1, 64)  # (batch, seq, 12, 64)
+        x = self.v_lin(x)  # (batch, seq, 768)
+        x = x.reshape(x.shape[0], x.shape[1], -1, 64).transpose(0, 2, 1, 3)  # (batch, 12, seq, 64)
         q_lin = q_lin @ k_lin.transpose(0, 2, 3, 1) * 0.125  # (batch, 12, seq, seq)
-        q_lin = ops.softmax(q_lin + x_2) @ x  # (batch, 12, seq, 64)
+        q_lin = ops.softmax(q_lin + x_1) @ x  # (batch, 12, seq, 64)
         q_lin = q_lin.transpose(0, 2, 1, 3)  # (batch, seq, 12, 64)
         q_lin = self.out_lin(q_lin.reshape(q_lin.shape[0], q_lin.shape[1], -1))  # (batch, seq, 768)
         return q_lin
@@ -61,8 +62,8 @@ class Layer(nn.Module):
         self.ffn = Ffn()
         self.output_layer_norm = nn.LayerNorm(768, eps=1e-12)
 
-    def forward(self, x: Tensor, input_ids: Tensor, x_2: Tensor) -> Tensor:
-        x = self.sa_layer_norm(self.attention(x, input_ids, x_2) + x)  # (batch, seq, 768)
+    def forward(self, x: Tensor, x_1: Tensor) -> Tensor:
+        x = self.sa_layer_norm(self.attention(x, x_1) + x)  # (batch, seq, 768)
         x = self.output_layer_norm(self.ffn(x) + x)  # (batch, seq, 768)
         return x
 
@@ -71,9 +72,9 @@ class Transformer(nn.Module):
     def __init__(self):
         self.layer = nn.ModuleList(Layer() for _ in range(6))
 
-    def forward(self, x: Tensor, input_ids: Tensor, x_2: Tensor) -> Tensor:
+    def forward(self, x: Tensor, x_1: Tensor) -> Tensor:
         for layer in self.layer:
-            x = layer(x, input_ids, x_2)  # (batch, seq, 768)
+            x = layer(x, x_1)  # (batch, seq, 768)
         return x
 
 
@@ -95,7 +96,7 @@ class M(nn.Module):
         x = ops.gather(x, x_2 + range_3 * ops.dims(input_ids.shape[1]))
         x = x.reshape(-1).reshape(input_ids.shape[0], 1, 1, input_ids.shape[1])
         embeddings = self.transformer(
-            embeddings, input_ids, ops.where(greater_or_equal & x, 0.0, -3.4028235e38)
+            embeddings, ops.where(greater_or_equal & x, 0.0, -3.4028235e38)
         )  # (batch, seq, 768)
         return embeddings
 

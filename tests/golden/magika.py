@@ -59,12 +59,10 @@ class Model(nn.Module):
         reduce_sum_2 = ops.reduce_sum(equal * equal, [1], keepdims=0, noop_with_empty_axes=1)
         reduce_sum_2 = reduce_sum_2 * 0.001953125  # (unk__214, 256)
         reduce_sum = reduce_sum * 0.001953125  # (unk__214, 256)
-        max = ops.max(0.0, reduce_sum_2 - reduce_sum * reduce_sum).reshape(bytes.shape[0], 1, 256)
-        max = (
-            ops.reciprocal(ops.sqrt(max + 1e-06))
-            * self.jax2tf_get_logits_pjit_get_logits_MagikaV2_LayerNorm_0_Resha
-        )  # (unk__214, 512, 256)
-        equal = (equal - reduce_sum.reshape(bytes.shape[0], 1, 256)) * max  # (unk__214, 512, 256)
+        max = ops.max(0.0, reduce_sum_2 - reduce_sum * reduce_sum)  # (unk__214, 256)
+        max = ops.reciprocal(ops.sqrt(max.reshape(max.shape[0], 1, 256) + 1e-06))
+        max = max * self.jax2tf_get_logits_pjit_get_logits_MagikaV2_LayerNorm_0_Resha
+        equal = (equal - reduce_sum.reshape(reduce_sum.shape[0], 1, 256)) * max
         equal = ops.slice(
             ops.unsqueeze(
                 equal + self.jax2tf_get_logits_pjit_get_logits_MagikaV2_LayerNorm_0_Resha_2, [3]
@@ -93,11 +91,7 @@ class Model(nn.Module):
             x_2 * max + self.jax2tf_get_logits_pjit_get_logits_MagikaV2_LayerNorm_1_Resha_2
         )  # (unk__214, 214)
         x_2 = x_2 + self.jax2tf_get_logits_pjit_get_logits_MagikaV2_Dense_1_Reshape
-        reduce_max = ops.max(float("-inf"), ops.reduce_max(x_2, [1], keepdims=0)).reshape(
-            bytes.shape[0], 1
-        )  # (unk__214, 1)
-        x_2 = ops.exp(x_2 - reduce_max)  # (unk__214, 214)
-        reduce_sum = ops.reduce_sum(x_2, [1], keepdims=0, noop_with_empty_axes=1).reshape(
-            bytes.shape[0], 1
-        )  # (unk__214, 1)
-        return x_2 / reduce_sum  # (unk__214, 214)
+        reduce_max = ops.max(float("-inf"), ops.reduce_max(x_2, [1], keepdims=0))  # (unk__214)
+        x_2 = ops.exp(x_2 - reduce_max.reshape(reduce_max.shape[0], 1))  # (unk__214, 214)
+        reduce_sum = ops.reduce_sum(x_2, [1], keepdims=0, noop_with_empty_axes=1)  # (unk__214)
+        return x_2 / reduce_sum.reshape(reduce_sum.shape[0], 1)  # (unk__214, 214)
