@@ -80,7 +80,7 @@ def test_help_loads_no_room() -> None:
         (["run", "small.onnx", "--threads", "0"], 2),
         (["run", "small.onnx", "--no-lift", "nothing"], 2),
         (["run", "small.onnx", "--json", "nowhere/x.json"], 2),
-        (["run", "small.onnx", "-o", "nowhere/out.npz"], 1),
+        (["run", "small.onnx", "-o", "nowhere/out.npz"], 2),
         (["import", "noise.onnx"], 1),
         (["import", "missing.pt"], 1),
         (["import", "."], 1),
