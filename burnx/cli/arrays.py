@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from burnx.dtype import DTYPES, as_array, dtype_name
-from burnx.errors import UsageError
+from burnx.errors import BurnxError, UsageError
 
 Array = np.ndarray[Any, Any]
 Notice = Callable[[str], None]
@@ -57,14 +57,20 @@ def load_archive(path: str, dtypes: Mapping[str, str], only: str | None = None) 
 def save_outputs(path: str, outputs: Mapping[str, Any], notice: Notice) -> None:
     """Write outputs to an .npz or .safetensors file, whole or not at all."""
     arrays = flatten(outputs)
-    write = WRITERS[Path(path).suffix]
-    folder = Path(path).absolute().parent
-    handle, temporary = tempfile.mkstemp(dir=folder, prefix=".burnx-", suffix=Path(path).suffix)
+    folder, suffix = Path(path).absolute().parent, Path(path).suffix
+    write = WRITERS[suffix]
+    try:
+        handle, temporary = tempfile.mkstemp(dir=folder, prefix=".burnx-", suffix=suffix)
+    except OSError as error:
+        raise UsageError(f"cannot write {path!r}: {error.strerror}") from error
     os.close(handle)
     try:
         write(temporary, arrays, notice)
         os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
+    except OSError as error:
+        os.unlink(temporary)
+        raise BurnxError(f"cannot write {path!r}: {error.strerror or error}") from error
     except BaseException:
         os.unlink(temporary)
         raise

@@ -48,7 +48,7 @@ def bench_command(
     result = results(timings)
     console.say(_figures(timings))
     for name, ratio in result.get("ratios", {}).items():
-        console.say(f"burnx is {ratio:.2f} times as fast as {name}")
+        console.say(f"burnx is {ratio:.3g} times as fast as {name}")
     if options["plot"] is not None:
         times = {name: timing.times_ms for name, timing in timings.items()}
         svg = plot_times(f"{Path(request.model).name}, ms a call", times)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -14,6 +16,7 @@ from onnx import parser
 
 from burnx.cli import main
 from burnx.conformance.divergence import find_divergence, sorted_steps
+from burnx.primitives import PRIMITIVES
 
 MODEL = """
 <ir_version: 8, opset_import: ["": 17]>
@@ -24,6 +27,12 @@ g (float[batch, 3] x, float[batch, 4] bias) => (float[batch, 4] y)
     sum = Add(product, bias)
     y = Relu(sum)
 }
+"""
+
+FAILING_FORWARD = """from burnx import Input, nn
+class Model(nn.Module):
+    inputs = (Input("x", "float32", (1,)),)
+    def forward(self, x): return {}["k"]
 """
 
 
@@ -63,6 +72,28 @@ def test_help_loads_no_room() -> None:
         (["run", "small.onnx", "--input", "x=2x5"], 1),
         (["run", "small.onnx", "--input", "x=2x3:float64"], 1),
         (["run", "noise.onnx"], 1),
+        (["run", "small.onnx", "--input", "x=@none.npy"], 2),
+        (["run", "small.onnx", "--input", "1x3:float99"], 2),
+        (["run", "small.onnx", "--dim", "other=3"], 2),
+        (["run", "small.onnx", "--device", "tpu"], 1),
+        (["run", "small.onnx", "--fallback", "tpu"], 1),
+        (["run", "small.onnx", "--threads", "0"], 2),
+        (["run", "small.onnx", "--no-lift", "nothing"], 2),
+        (["run", "small.onnx", "--json", "nowhere/x.json"], 2),
+        (["run", "small.onnx", "-o", "nowhere/out.npz"], 2),
+        (["import", "noise.onnx"], 1),
+        (["import", "missing.pt"], 1),
+        (["import", "."], 1),
+        (["import", "small.onnx", "-o", "nowhere/small.py"], 2),
+        (["import", "small.onnx", "-o", "small.txt"], 2),
+        (["import", "small.onnx", "--name", "class"], 2),
+        (["verify", "noise.onnx"], 1),
+        (["inspect", "noise.onnx"], 1),
+        (["bench", "noise.onnx"], 1),
+        (["bench", "small.onnx", "--plot", "plot.png"], 2),
+        (["conformance", "--filter", "("], 2),
+        (["conformance", "--device", "tpu", "--filter", "test_relu$"], 1),
+        (["demo", "--device", "tpu"], 1),
         (["export", "missing.py:Model", "--input", "1x3"], 2),
     ],
 )
@@ -102,6 +133,91 @@ def test_verify_agrees_with_another_engine(model: str, capsys: pytest.CaptureFix
     verdict = answer(capsys, "verify", model, "--device", "cpu", "--device", "reference")
     assert verdict["agrees"] is True
     assert list(verdict["devices"]) == ["cpu", "reference"]
+
+
+def test_verify_names_the_first_node_that_parts(
+    model: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = PRIMITIVES["contract"]
+
+    def evaluate(*arrays: np.ndarray, **attributes: Any) -> Any:
+        return right.evaluate(*arrays, **attributes) * 2
+
+    monkeypatch.setitem(PRIMITIVES, "contract", replace(right, evaluate=evaluate))
+    verdict = answer(capsys, "verify", model, "--device", "reference", status=1)
+    found = verdict["devices"]["reference"]
+    assert verdict["agrees"] is False
+    assert list(found["differences"]) == ["y"]
+    assert "MatMul" in found["diverging"]
+    assert main(["import", model]) == 0
+    capsys.readouterr()
+    again = answer(capsys, "verify", "small.py:Model", "--device", "reference", status=1)
+    assert (
+        "Gemm" in again["devices"]["reference"]["diverging"]
+    )  # what MatMul and Add were lifted to
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("def (:", "SyntaxError"),
+        ("1 / 0", "ZeroDivisionError"),
+        ("raise SystemExit(0)", "SystemExit"),
+        ("class Model: pass", "no module class"),
+        ("from burnx import nn\nclass Model(nn.Module): pass", "inputs"),
+        (
+            FAILING_FORWARD,
+            "line 4",
+        ),
+    ],
+)
+def test_source_that_fails_is_one_message(
+    model: str, capsys: pytest.CaptureFixture[str], text: str, says: str
+) -> None:
+    Path("bad.py").write_text(text)
+    for verb in ("run", "verify", "inspect"):
+        assert main([verb, "bad.py"]) in (1, 2)
+        said = capsys.readouterr().err
+        assert says in said
+        assert said.count("error:") == 1
+        assert "internal" not in said
+
+
+def test_what_steers_a_terminal_is_shown_not_sent(
+    model: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    proto = onnx.load(model)
+    proto.graph.node[2].op_type = "Re\x1b[31mlu"
+    onnx.save(proto, "red.onnx")
+    assert main(["run", "red.onnx"]) == 1
+    said = capsys.readouterr().err
+    assert "\x1b" not in said
+    assert "Re\\x1b[31mlu" in said
+
+
+def test_options_of_import_and_export(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["import", model, "--flat", "--name", "Small", "--weights", "w.safetensors"]
+    report = answer(capsys, *arguments, "--no-lift", "linear", "-o", "flat.py", "--check")
+    assert report["report"]["weights"] == "w.safetensors"
+    assert "linear" not in report["report"]["changes"]
+    assert report["check"]["agrees_with"][0] == "a direct run"
+    arguments = ["export", "flat.py:Small", "--opset", "21", "--dynamic", "x:0=rows", "--check"]
+    assert answer(capsys, *arguments, "--dynamic", "bias:0=rows")["file"] == "flat.onnx"
+    written = onnx.load("flat.onnx")
+    assert written.opset_import[0].version == 21
+    assert written.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "rows"
+
+
+def test_conformance_reports(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    html, markdown = tmp_path / "report.html", tmp_path / "report.md"
+    arguments = ["conformance", "--filter", "^test_relu$", "--jobs", "1", "--html", str(html)]
+    result = answer(capsys, *arguments, "--markdown", str(markdown))
+    statuses = result["tests"]["test_relu"]
+    assert {route: statuses[route] for route in ("run", "source", "roundtrip")} == dict.fromkeys(
+        ("run", "source", "roundtrip"), "pass"
+    )
+    assert "Relu" in html.read_text()
+    assert "Relu" in markdown.read_text()
 
 
 def test_import_export_and_back(model: str, capsys: pytest.CaptureFixture[str]) -> None:
