@@ -17,7 +17,7 @@ Values = dict[str, Any]
 WITHIN = "within onnxruntime's own spread"
 LEVELS = ("ORT_DISABLE_ALL", "ORT_ENABLE_BASIC", "ORT_ENABLE_EXTENDED", "ORT_ENABLE_ALL")
 PRECISE = {"session.x64quantprecision": "1"}
-SEEDS = (0, 1)
+SEEDS = range(6)
 
 
 def own_spread(path: Path, inputs: Mapping[str, Any]) -> dict[str, float]:
@@ -41,9 +41,7 @@ def answers_of(path: Path, inputs: Mapping[str, Any]) -> Iterator[Values]:
         yield answer(data, inputs, level, {})
     yield answer(data, inputs, LEVELS[-1], PRECISE)
     for seed in SEEDS:
-        moved = with_moved_vectors(data, seed)
-        for level in (LEVELS[0], LEVELS[-1]):
-            yield answer(moved, inputs, level, {})
+        yield answer(with_moved_vectors(data, seed), inputs, LEVELS[0], {})
 
 
 def answer(data: bytes, inputs: Mapping[str, Any], level: str, entries: dict[str, str]) -> Values:
