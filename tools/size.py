@@ -19,6 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("burnx", "tools", "tests", "benchmarks", "examples")
+GOLDEN = ROOT / "tests" / "golden"  # what burnx wrote
 TEXT = (".py", ".j2")
 
 LIMITS = {
@@ -121,7 +122,12 @@ def room_of(path: Path) -> str:
 
 def source_files() -> list[Path]:
     """Files that a reader reads, relative to the project."""
-    found = (path for folder in FOLDERS for path in (ROOT / folder).rglob("*"))
+    found = (
+        path
+        for folder in FOLDERS
+        for path in (ROOT / folder).rglob("*")
+        if GOLDEN not in path.parents
+    )
     return sorted(path.relative_to(ROOT) for path in found if path.suffix in TEXT)
 
 

@@ -9,7 +9,7 @@ package and get seeded random weights. Nothing
 is committed to the project: files go to a cache folder ($BURNX_MODELS, default ~/.cache/burnx/models).
 
 An entry: {"name", "kind", "why", "licence", "source": {"pypi": "pkg==1.0", "path": "..."} | {"skeleton": "..."} |
-{"onnx": "..."}, "sha256", "inputs": [{"name", "dtype", "shape", "gen"}], "stage": 1?, "bench": true?}
+{"onnx": "..."}, "sha256", "inputs": [{"name", "dtype", "shape", "gen"}], "stage": 1?, "bench": true?, "spread": why onnxruntime disagrees with itself?}
 """
 
 import argparse

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from routes import ROUTES
 from run_models import Trial, judge, stage_one
+from spread import WITHIN
 
 pytestmark = pytest.mark.models
 
@@ -26,4 +27,7 @@ def test_agrees_with_onnxruntime(trial: Trial, route: str) -> None:
     outcome = judge(trial, route)
     if outcome.status == "unfetched":
         pytest.skip(outcome.detail)
-    assert outcome.status == "pass", f"{outcome.status}: {outcome.detail}"
+    if "spread" in trial.entry:  # onnxruntime does not agree with itself either: spread.py
+        assert outcome.status in ("pass", WITHIN), f"{outcome.status}: {outcome.detail}"
+    else:
+        assert outcome.status == "pass", f"{outcome.status}: {outcome.detail}"

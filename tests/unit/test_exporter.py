@@ -162,6 +162,13 @@ def test_outputs_of_subgraphs_are_given_inside_them() -> None:
     assert operators(model) == ["If"]
 
 
+def test_output_may_be_listed_twice() -> None:
+    graph = imported(TWO)
+    graph.outputs.append(graph.inputs[0])
+    graph.output_names = ["y", "y"]
+    assert [output.name for output in export_model(graph).graph.output] == ["y", "y"]
+
+
 def test_two_outputs_of_one_name_are_refused() -> None:
     graph = imported(TWO)
     graph.outputs.append(graph.inputs[0])
