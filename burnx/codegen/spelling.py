@@ -48,7 +48,7 @@ def plain(node: Node, args: Args, extra: Mapping[str, Expr]) -> Call:
     options = [
         (key, extra[key] if key in extra else attribute(value))
         for key, value in node.attributes.items()
-        if not _is_default(value, operator.attributes.get(key))
+        if not _is_default(key, value, operator.attributes.get(key))
     ]
     count = len(node.outputs)
     asks = count != operator.outputs_given if not operator.is_variadic else operator.takes_count
@@ -57,7 +57,13 @@ def plain(node: Node, args: Args, extra: Mapping[str, Expr]) -> Call:
     return Call(name("ops", python_name(operator)), tuple(given), tuple(options))
 
 
-def _is_default(value: Any, default: Any) -> bool:
+# what an attribute means that is left out, where the schema leaves that to the text
+_NEUTRAL = {"dilations": 1, "strides": 1, "pads": 0}
+
+
+def _is_default(key: str, value: Any, default: Any) -> bool:
+    if default is None and key in _NEUTRAL and isinstance(value, (list, tuple)):
+        return all(each == _NEUTRAL[key] for each in value)
     if isinstance(value, np.ndarray) or isinstance(default, type):
         return False
     if isinstance(value, (list, tuple)) and isinstance(default, (list, tuple)):

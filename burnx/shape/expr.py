@@ -4,8 +4,11 @@ A dimension is an ``int`` or an ``Expr``: a polynomial with integer coefficients
 (a dim name of the model, or a size that is only known while running) or a ``Call`` of floor division, remainder,
 minimum, maximum or broadcasting.  Symbols are sizes, so they are never negative.
 
-    batch, seq = symbol("batch"), symbol("seq")
-    (batch * seq * 768) // (batch * seq) == 768
+    >>> batch, seq = symbol("batch"), symbol("seq")
+    >>> (batch * seq * 768) // (batch * seq)
+    768
+    >>> (seq + 3) // 2
+    ((seq + 1) // 2) + 1
 """
 
 from __future__ import annotations

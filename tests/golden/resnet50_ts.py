@@ -130,11 +130,7 @@ class Model(nn.Module):
 
     def forward(self, input: Tensor) -> Tensor:
         x = ops.max_pool(
-            ops.relu(self.conv1(input)),
-            dilations=[1, 1],
-            kernel_shape=[3, 3],
-            pads=[1, 1, 1, 1],
-            strides=[2, 2],
+            ops.relu(self.conv1(input)), kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2]
         )  # (1, 64, 56, 56)
         layer_1 = self.layer1[0](x)
         for block in self.layer1[1:]:
