@@ -102,9 +102,13 @@ def map_file(path: str | os.PathLike[str], kind: type[BurnxError]) -> mmap.mmap:
 
 
 def view_array(
-    buffer: Buffer | Array, dtype: DType, shape: tuple[int, ...], offset_bytes: int = 0
+    buffer: Buffer | Array,
+    dtype: DType,
+    shape: tuple[int, ...],
+    offset_bytes: int = 0,
+    aligns: bool = True,
 ) -> Array:
-    """A read-only array over a buffer, without a copy unless the elements lie unaligned.
+    """A read-only array over a buffer, without a copy unless the elements lie unaligned and it ``aligns``.
 
     The caller has checked that the elements lie inside the buffer.
     """
@@ -112,7 +116,7 @@ def view_array(
         array = np.zeros(shape, dtype)
     else:
         array = np.ndarray(shape, dtype, buffer=buffer, offset=offset_bytes)
-        array = array if array.flags.aligned else array.copy()
+        array = array.copy() if aligns and not array.flags.aligned else array
     if dtype.kind == "b" and array.size and array.view(np.uint8).max() > 1:
         array = array.view(np.uint8) != 0
     array.flags.writeable = False

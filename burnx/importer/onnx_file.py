@@ -7,6 +7,7 @@ folder.
 from __future__ import annotations
 
 import os
+import secrets
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
@@ -21,6 +22,7 @@ from burnx.errors import DTypeError, ModelError
 from burnx.files import Buffer, fits_memory, guess_kind, map_file, view_array
 from burnx.importer.external_data import locate_external
 from burnx.importer.onnx_text import check_text
+from burnx.importer.onnx_wire import without_large_data
 from burnx.packing import packed_size_bytes, unpack_elements
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
@@ -49,12 +51,17 @@ _FIELD_DTYPES = {
 
 @dataclass(frozen=True, slots=True)
 class OnnxFile:
-    """A model as it was read, and where its external data may lie."""
+    """A model as it was read, and where its external data may lie.
+
+    Tensors whose place is called ``token`` lie in ``data``, the bytes of the file itself.
+    """
 
     proto: onnx.ModelProto
     path: Path | None = None
     base_dir: Path | None = None
     maps: dict[Path, Buffer] = field(default_factory=dict, repr=False, compare=False)
+    data: Buffer | None = field(default=None, repr=False, compare=False)
+    token: str = ""
 
     @property
     def place(self) -> str:
@@ -79,13 +86,22 @@ def read_model(
     elif isinstance(source, bytes | bytearray | memoryview):
         file = OnnxFile(_parse(bytes(source), "a model in memory"), None, folder)
     else:
-        path = Path(source)
-        buffer = map_file(path, ModelError)
-        with buffer:
-            proto = _parse(buffer, f"file {str(path)!r}")
-        file = OnnxFile(proto, path, folder if folder is not None else path.parent)
+        file = _read_file(Path(source), folder)
     _check_model(file.proto, file.place)
     return file
+
+
+def _read_file(path: Path, folder: Path | None) -> OnnxFile:
+    """A model file, its large tensors left where they lie."""
+    buffer, place = map_file(path, ModelError), f"file {str(path)!r}"
+    folder = folder if folder is not None else path.parent
+    token = f"bytes of this file {secrets.token_hex(16)}"  # no file can say this of its own
+    with memoryview(buffer) as view:
+        slim = without_large_data(view, token) if len(buffer) <= MAX_PROTO_BYTES else None
+    if slim is not None:
+        return OnnxFile(_parse(slim, place), path, folder, data=buffer, token=token)
+    with buffer:
+        return OnnxFile(_parse(buffer, place), path, folder)
 
 
 def _parse(data: Buffer, place: str) -> onnx.ModelProto:
@@ -184,7 +200,7 @@ def _raw_array(raw: bytes, dtype: DType, shape: tuple[int, ...], place: str) -> 
 def _decode(buffer: Buffer, dtype: DType, shape: tuple[int, ...], offset: int) -> Array:
     """The array in a stretch of bytes whose size has been checked."""
     if packed_bits(dtype) >= 8:
-        return view_array(buffer, dtype, shape, offset)
+        return view_array(buffer, dtype, shape, offset, aligns=False)
     size = (packed_size_bytes(dtype, prod(shape)),)
     return unpack_elements(view_array(buffer, DTYPES["uint8"], size, offset), dtype, shape)
 
@@ -242,6 +258,11 @@ def _external_array(
     if dtype == DTYPES["string"]:
         raise ModelError(f"strings cannot be external data, {place}")
     expected = packed_size_bytes(dtype, prod(shape))
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    if file.data is not None and entries.get("location") == file.token:
+        if int(entries["length"]) != expected:
+            raise ModelError(_size_message(dtype, shape, expected, int(entries["length"]), place))
+        return _decode(file.data, dtype, shape, int(entries["offset"]))
     stretch = locate_external(tensor, file.base_dir, place)
     if stretch.length_bytes is not None and stretch.length_bytes != expected:
         raise ModelError(_size_message(dtype, shape, expected, stretch.length_bytes, place))

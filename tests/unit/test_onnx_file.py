@@ -370,3 +370,40 @@ def test_files_beyond_2_gib_are_refused_unread(tmp_path: Path) -> None:
         file.truncate(1 << 31)
     with pytest.raises(ModelError, match="external data"):
         read_model(path)
+
+
+def test_large_initializers_stay_in_the_file(tmp_path: Path) -> None:
+    values = np.arange(100_003, dtype=np.float32)
+    small = np.arange(3, dtype=np.int64)
+    tensors = [numpy_helper.from_array(values, "w"), numpy_helper.from_array(small, "s")]
+    graph = helper.make_graph([], "g", [], [], tensors)
+    path = tmp_path / "m.onnx"
+    path.write_bytes(helper.make_model(graph).SerializeToString())
+    file = read_model(path)
+    large, rest = file.proto.graph.initializer
+    assert len(file.proto.SerializeToString()) < 1000
+    array = tensor_array(large, file)
+    assert not array.flags.owndata
+    np.testing.assert_array_equal(array, values)
+    np.testing.assert_array_equal(tensor_array(rest, file), small)
+
+
+def test_large_initializers_of_a_wrong_size_are_refused(tmp_path: Path) -> None:
+    tensor = numpy_helper.from_array(np.zeros(100_000, np.float32), "w")
+    tensor.dims[:] = [99_999]
+    path = tmp_path / "m.onnx"
+    model = helper.make_model(helper.make_graph([], "g", [], [], [tensor]))
+    path.write_bytes(model.SerializeToString())
+    file = read_model(path)
+    with pytest.raises(ModelError, match="takes 399996 bytes: found 400000"):
+        tensor_array(file.proto.graph.initializer[0], file)
+
+
+def test_damage_in_large_files_is_found_as_in_small_ones(tmp_path: Path) -> None:
+    tensor = numpy_helper.from_array(np.zeros(40_000, np.float32), "w")
+    data = helper.make_model(helper.make_graph([], "g", [], [], [tensor])).SerializeToString()
+    path = tmp_path / "m.onnx"
+    for length in (10, 40, 200, 100_000, len(data) - 1):
+        path.write_bytes(data[:length])
+        with pytest.raises(ModelError, match=r"m\.onnx"):
+            tensor_array(read_model(path).proto.graph.initializer[0], read_model(path))

@@ -90,7 +90,16 @@ class Interpreter:
             self.times_ns[instruction] = self.times_ns.get(instruction, 0) + spent
 
 
+def _align_constants(program: Program) -> None:
+    """Copy the constants that lie unaligned in a mapped file: BLAS would copy them at every use."""
+    for instruction in program.instructions:
+        for var in instruction.inputs:
+            if var is not None and var.array is not None and not var.array.flags.aligned:
+                var.array = np.array(var.array)
+
+
 def _make_plan(program: Program) -> list[Step]:
+    _align_constants(program)
     last: dict[Var, int] = {}
     for index, instruction in enumerate(program.instructions):
         for var in instruction.inputs:
