@@ -48,7 +48,8 @@ class ImportReport:
 
     def __str__(self) -> str:
         beside = f" and {self.weights} ({self.parameters:,} parameters)" if self.weights else ""
-        return f"wrote {self.source} ({self.lines} lines, {self.classes} classes for {self.nodes} nodes){beside}"
+        classes = "1 class" if self.classes == 1 else f"{self.classes} classes"
+        return f"wrote {self.source} ({self.lines} lines, {classes} for {self.nodes} nodes){beside}"
 
 
 def write_source(

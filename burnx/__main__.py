@@ -1,0 +1,7 @@
+"""``python -m burnx`` is the ``burnx`` command."""
+
+import sys
+
+from burnx.cli import main
+
+sys.exit(main())
