@@ -1,4 +1,4 @@
-"""Attention by recurrence, and the causal convolution that goes before it."""
+"""Attention by recurrence."""
 
 from __future__ import annotations
 
@@ -138,39 +138,3 @@ def _read(q: Tensor | None, state: Tensor) -> Tensor:
     wide = waist.reshape(q, (q.shape[0], groups, each, q.shape[2]))
     found = waist.contract(wide, state, ((0, 1), (0, 1)), ((3,), (2,)))
     return ungrouped(found, q.shape[1])
-
-
-@operator("CausalConvWithState", since=(27,))
-def causal_conv_with_state(
-    input: T,
-    weight: T,
-    bias: T | None = None,
-    past_state: T | None = None,
-    *,
-    activation: str = "none",
-) -> tuple[T, T]:
-    """Convolve each channel over time looking back only; the state is what the next call looks back on.
-
-    Shapes: (batch, channels, time), (channels, 1, k) -> (batch, channels, time), (batch, channels, k - 1).
-    Source: ONNX CausalConvWithState-27
-    """
-    if activation not in ("none", "silu", "swish"):
-        raise ModelError(f'activation is "none", "silu" or "swish", not "{activation}"')
-    channels, _, width = waist.static_shape(weight)
-    batch, _, time = input.shape
-    if past_state is None:
-        past_state = waist.broadcast(number(0, input), (batch, channels, width - 1))
-    padded = waist.concat([past_state, input], 2)
-    result = waist.conv(padded, weight, [1], [(0, 0)], [1], groups=channels)
-    if bias is not None:
-        result = waist.map("add", result, waist.reshape(bias, (channels, 1)))
-    if activation != "none":
-        result = _silu(result)
-    return result, waist.slice_axis(padded, 2, time, width - 1)
-
-
-def _silu(x: Tensor) -> Tensor:
-    wide = x if x.dtype.itemsize >= 4 else waist.cast_to(x, float32)
-    powers = waist.map("exp", waist.map("neg", wide))
-    result = waist.map("div", wide, waist.map("add", powers, number(1, wide)))
-    return waist.cast_to(result, x.dtype)

@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 
 from burnx.dtype import DTYPES, DType
-from burnx.errors import ModelError
-from burnx.graph import Graph
+from burnx.errors import ModelError, UsageError
 from burnx.tensor import Tensor, recorder_of
 from burnx.types import TensorType, Type
 
@@ -336,11 +335,8 @@ def operator(
             takes_count="outputs" in signature.parameters,
         )
         entry.__doc__ = function.__doc__
-        _TABLE[domain, op_type] = entry
+        if _TABLE.setdefault((domain, op_type), entry) is not entry:
+            raise UsageError(f"an operator is registered once: there is {entry.qualified} already")
         return entry
 
     return register
-
-
-def is_graph(value: Any) -> bool:
-    return isinstance(value, Graph)

@@ -2,7 +2,11 @@
 
 import pkgutil
 
+import pytest
+
 from burnx import ops
+from burnx.errors import UsageError
+from burnx.ops.operator import operator
 
 
 def test_no_family_hides_an_operator() -> None:
@@ -13,3 +17,10 @@ def test_no_family_hides_an_operator() -> None:
 def test_every_name_gives_its_operator() -> None:
     for entry in ops.table().values():
         assert getattr(ops, ops.python_name(entry)) is entry
+
+
+def test_an_operator_is_registered_once() -> None:
+    relu = ops.find("", "Relu")
+    with pytest.raises(UsageError, match="Relu"):
+        operator("Relu", since=(1,))(relu.function)
+    assert ops.find("", "Relu") is relu
