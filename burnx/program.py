@@ -62,7 +62,7 @@ class Region:
     stop: int
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class Program:
     """Instructions in order, between inputs and outputs.
 

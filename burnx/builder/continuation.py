@@ -43,11 +43,12 @@ class Continuation:
     def __call__(self, arrays: Sequence[Any]) -> tuple[Program, list[int]]:
         """The program for these values, and which of them are its inputs."""
         key = tuple(self._key(*pair) for pair in zip(self.types, arrays, strict=True))
-        if key not in self.programs:
+        found = self.programs.get(key)
+        if found is None:
             if len(self.programs) >= KEPT_PROGRAMS:
                 self.programs.clear()
-            self.programs[key] = self._build(arrays)
-        return self.programs[key]
+            found = self.programs[key] = self._build(arrays)
+        return found
 
     def _key(self, value: Value, array: Any) -> Any:
         if not isinstance(array, np.ndarray):

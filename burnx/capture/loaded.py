@@ -94,13 +94,10 @@ class LoadedModel:
     def profile(self, inputs: Mapping[str, Any]) -> list[tuple[str, int]]:
         """Where a run spends its time: (node or primitive, elapsed_ns), slowest first."""
         values = self._values(inputs)
-        executable = self._executable(values)
-        executable.runner.times_ns = {}
-        try:
-            executable(values)
-            times = executable.runner.times_ns
-        finally:
-            executable.runner.times_ns = None
+        # a runner of its own: other threads may be running on the kept one
+        executable = prepare(self._executable(values).program, self.device)
+        times = executable.runner.times_ns = {}
+        executable(values)
         rows = [(f"{each.primitive} {each.place}", spent) for each, spent in times.items()]
         return sorted(rows, key=lambda row: -row[1])
 

@@ -1,5 +1,7 @@
 """The builder: what it infers, what it defers to the run, and what it leaves out of a program."""
 
+import gc
+
 import numpy as np
 import pytest
 
@@ -27,7 +29,7 @@ def build(function, *types):
 
 
 def run(program, *arrays):
-    return Interpreter({}).run(remove_dead(program), [np.asarray(each) for each in arrays])
+    return Interpreter().run(remove_dead(program), [np.asarray(each) for each in arrays])
 
 
 def names(program):
@@ -330,3 +332,12 @@ class TestKnownValues:
 )
 def test_a_joined_type_covers_both(left, right, joined):
     assert join_types(left, right) == joined == join_types(right, left)
+
+
+def test_the_steps_of_a_program_go_with_it():
+    runner, programs = Interpreter(), [build(lambda x: [x + x], floats(2))]
+    runner.run(programs[0], [np.ones(2, np.float32)])
+    assert len(runner.plans) == 1
+    programs.clear()
+    gc.collect()
+    assert not runner.plans

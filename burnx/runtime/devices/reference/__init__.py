@@ -12,4 +12,4 @@ from burnx.runtime.devices.reference.interpreter import Interpreter
 
 def prepare(program: Program) -> Interpreter:
     """An interpreter for a program."""
-    return Interpreter({})
+    return Interpreter()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
 from time import perf_counter_ns
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -31,12 +32,12 @@ class Step:
 
 @dataclass(slots=True, eq=False)
 class Interpreter:
-    """Runs programs; keeps the steps of each it has seen.
+    """Runs programs; keeps the steps of each it has seen for as long as there is that program.
 
     ``times_ns`` collects the time of each instruction when it is set.
     """
 
-    plans: dict[Program, list[Step]]
+    plans: MutableMapping[Program, list[Step]] = field(default_factory=WeakKeyDictionary)
     times_ns: dict[Instruction, int] | None = None
 
     def run(
