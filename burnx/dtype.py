@@ -59,7 +59,6 @@ bool_, string = DTYPES["bool"], DTYPES["string"]
 FLOATS = frozenset(DTYPES[name] for name in _TABLE if name.startswith(("float", "bfloat")))
 INTEGERS = frozenset(DTYPES[name] for name in _TABLE if name.startswith(("int", "uint")))
 SIGNED = frozenset(DTYPES[name] for name in _TABLE if name.startswith("int"))
-UNSIGNED = INTEGERS - SIGNED
 COMPLEX = frozenset({DTYPES["complex64"], DTYPES["complex128"]})
 
 

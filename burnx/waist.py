@@ -13,7 +13,7 @@ import numpy as np
 
 from burnx.dtype import DType, int64
 from burnx.graph import Graph
-from burnx.shape import Dim, Expr, Shape, broadcast_shapes, maximum
+from burnx.shape import Dim, Expr, Shape, broadcast_shapes
 from burnx.tensor import AMBIENT, Array, Tensor, Undetermined, recorder_of
 from burnx.types import TensorType, Type
 
@@ -309,15 +309,6 @@ def repeat(
     Gives the carried values after the last time, then each item stacked along a new first axis.
     """
     return _emitter(trips, condition, *carried).repeat(trips, condition, carried, body)
-
-
-def positive_size(value: Dim) -> Dim:
-    """A size that is 0 where the arithmetic gives less."""
-    return maximum(value, 0)
-
-
-def rank_of(x: Tensor) -> int:
-    return len(x.shape)
 
 
 def tensor_type(x: Tensor) -> TensorType:

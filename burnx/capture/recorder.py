@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from burnx.builder import Operators
-from burnx.dtype import int64
 from burnx.errors import ShapeError, TraceError, located
 from burnx.graph import Graph, Node, Value, constant_value
 from burnx.ops import find
@@ -237,13 +236,3 @@ class GraphRecorder:
 
 def _has_dims(known: Array) -> bool:
     return known.dtype == object and any(isinstance(item, Expr) for item in known.flat)
-
-
-def is_dims(known: Array | None, kind: Type) -> bool:
-    """Whether what is known of a value are sizes, some of them symbolic."""
-    return (
-        known is not None
-        and isinstance(kind, TensorType)
-        and kind.dtype == int64
-        and _has_dims(known)
-    )

@@ -10,8 +10,6 @@ from typing import Any
 import onnx.defs
 from onnx import helper
 
-_DEFAULT_FIELDS = ("f", "i", "s", "floats", "ints", "strings")
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slot:

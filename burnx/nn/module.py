@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 from burnx.capture.lazy import tensor
 from burnx.errors import BurnxError, WeightsError
@@ -19,7 +19,6 @@ __all__ = ["Container", "Input", "Module", "ModuleList", "Output", "Parameter"]
 
 Remap = Mapping[str, str] | Callable[[str], str]
 ORIGINAL_NAMES = "burnx.names"
-_M = TypeVar("_M", bound="Module")
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ class Parameter(Tensor):
     @property
     def ref(self) -> Any:  # type: ignore[override]
         recorder = self.recorder
-        if hasattr(recorder, "depth") and recorder.depth >= 0:
+        if recorder.depth >= 0:
             return recorder.parameter(self)  # type: ignore[attr-defined]
         if self._value is None or self._value.array is not self.data:
             self._value = default_recorder().constant(self.data).ref
@@ -58,10 +58,6 @@ class Parameter(Tensor):
                 f"a parameter keeps its shape and dtype: {shape} {dtype}, not {array.shape} {array.dtype}"
             )
         self._data = array
-
-    @property
-    def is_loaded(self) -> bool:
-        return self._data is not None
 
     def __repr__(self) -> str:
         return f"Parameter({', '.join(map(str, self.kind[0]))}, dtype={self.kind[1].name!r})"

@@ -110,20 +110,6 @@ def broadcast_dim(left: Any, right: Any) -> Any:
     return combine(left, right)
 
 
-def min_dim(left: Any, right: Any) -> Any:
-    """The smaller of two sizes."""
-    from burnx.shape import minimum
-
-    return minimum(left, right)
-
-
-def max_dim(left: Any, right: Any) -> Any:
-    """The greater of two sizes."""
-    from burnx.shape import maximum
-
-    return maximum(left, right)
-
-
 def tensor_type(dtype: str, shape: tuple[int, ...] | None = None) -> Any:
     """The type of a tensor: an attribute of the operators of optional values."""
     from burnx.dtype import parse_dtype

@@ -6,14 +6,11 @@ Their meaning needs whoever runs programs, so ``evaluate`` takes that as its fir
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from burnx.primitives.core import PRIMITIVES, Primitive
-from burnx.program import Program
 from burnx.types import Type
-
-RunProgram = Callable[[Program, Sequence[Any], Sequence[Any]], list[Any]]
 
 
 def _declared(*operands: Type, types: tuple[Type, ...], **attributes: Any) -> tuple[Type, ...]:

@@ -48,14 +48,6 @@ class ScalarFunction:
     symbolic: Callable[..., Any] | None = None
 
 
-def _wrapping(function: Callable[..., Any]) -> Callable[..., Any]:
-    def quiet(*arguments: Array) -> Any:
-        with np.errstate(all="ignore"):
-            return function(*arguments)
-
-    return quiet
-
-
 def _divide(left: Array, right: Array) -> Array:
     if left.dtype.kind not in "iu":
         return left / right
@@ -115,7 +107,6 @@ def _logaddexp1(x: Array) -> Array:
     return np.logaddexp(x.dtype.type(0), x)
 
 
-_INT_OPS = "icf"
 FUNCTIONS: dict[str, ScalarFunction] = {
     function.name: function
     for function in (
