@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import keyword
 import re
-from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +35,8 @@ def import_command(
         raise UsageError(f"-o is a file called .py; found {target!r}")
     with console.working(f"importing {source}"):
         report = import_model(source, target, _given(options))
-    console.say(str(report) if report is not None else f"wrote {target}")
-    result: dict[str, Any] = {"file": target, "report": _report_json(report)}
+    console.say(str(report))
+    result: dict[str, Any] = {"file": target, "report": report}
     if check:
         result["check"] = check_source(console, source, f"{target}:{options['name'] or 'Model'}")
     console.result(result)
@@ -76,7 +75,3 @@ def check_source(console: Console, source: str, written: str) -> dict[str, Any]:
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in options.items() if value not in (None, False, ())}
-
-
-def _report_json(report: Any) -> Any:
-    return asdict(report) if is_dataclass(report) and not isinstance(report, type) else str(report)

@@ -66,7 +66,7 @@ def _loaded_facts(console: Console, request: ModelRequest) -> dict[str, Any]:
         "inputs": [_described(value) for value in model.inputs],
         "outputs": [_described(value) for value in model.outputs],
         **facts,
-        "placement": _placement(model),
+        "placement": [f"{name}: {count}" for name, count in model.placement().items()],
         "unsupported": [],
     }
 
@@ -92,23 +92,8 @@ def _seen_sizes(declared: Sequence[Any], given: Mapping[str, Any]) -> dict[str, 
     return sizes
 
 
-def _placement(model: Any) -> list[str]:
-    """Where the parts of a model run, a line each; empty where a model does not tell."""
-    tell = getattr(model, "placement", None)
-    if tell is None:
-        return []
-    told = tell() if callable(tell) else tell
-    if isinstance(told, Mapping):
-        return [f"{place}: {_placed(what)}" for place, what in told.items()]
-    return [str(row) for row in told]
-
-
-def _placed(what: Any) -> str:
-    return _some(list(map(str, what))) if isinstance(what, (list, tuple)) else str(what)
-
-
 def _described(value: Any) -> dict[str, Any]:
-    optional = {"optional": True} if getattr(value, "optional", False) else {}
+    optional = {"optional": True} if value.optional else {}
     dims = None if value.dims is None else list(value.dims)
     return {"name": value.name, "dtype": value.dtype, "dims": dims, **optional}
 

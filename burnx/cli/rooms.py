@@ -74,7 +74,7 @@ def declared_inputs(network: Any) -> tuple[DeclaredInput, ...]:
     """The inputs that a Module declares, else the parameters of its ``forward``."""
     from burnx.nn.declared import parameter_name
 
-    declared = getattr(type(network), "inputs", None)
+    declared = type(network).inputs
     if declared:
         return tuple(
             DeclaredInput(
@@ -106,8 +106,7 @@ def export_network(
     """Write a Module as ONNX."""
     from burnx import api
 
-    options: dict[str, Any] = {} if not dynamic else {"dynamic": dynamic}
-    api.export_onnx(network, dict(inputs), path, opset=opset, **options)
+    api.export_onnx(network, inputs, path, dynamic, opset)
 
 
 def write_tensors(path: str, tensors: Mapping[str, Any]) -> None:
@@ -120,4 +119,4 @@ def write_tensors(path: str, tensors: Mapping[str, Any]) -> None:
 def list_devices() -> Sequence[Any]:
     from burnx import api
 
-    return tuple(api.devices())
+    return api.devices()

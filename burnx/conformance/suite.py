@@ -104,7 +104,7 @@ def assemble_results(
         },
         "details": {test.name: _details(test, cells[test.name]) for test in tests},
         "limitations": [
-            {"operator": item.operator, "reason": item.reason, "tests": item.pattern}
+            {"operator": item.operator, "reason": item.reason, "tests": item.tests}
             for item in declared_limitations()
         ],
     }

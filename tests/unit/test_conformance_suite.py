@@ -18,10 +18,10 @@ from onnx.reference import ReferenceEvaluator
 
 from burnx.conformance import limitations, suite
 from burnx.conformance.backend_tests import BackendTest, DataSet, collect_tests
-from burnx.conformance.limitations import DeclaredLimitation
 from burnx.conformance.random_streams import random_stream_reason
 from burnx.conformance.routes import Bench, try_route
 from burnx.errors import ModelError, UnsupportedError, UsageError
+from burnx.ops.operator import Limitation
 
 ROUTES = ("run", "source", "roundtrip")
 KNOWN_ONNX = "1.23.2"
@@ -195,7 +195,7 @@ def test_an_error_is_judged_by_its_class(error: Exception, status: str, tmp_path
 def test_a_declared_limitation_is_unsupported_whatever_came_out(
     expected: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    declared = DeclaredLimitation("Relu", "only of positive numbers", "relu$")
+    declared = Limitation("Relu", "only of positive numbers", "relu$")
     monkeypatch.setattr(limitations, "declared_limitations", lambda: (declared,))
     test = relu_test(np.array(expected, np.float32))
     cell = try_route(Bench(test, ReferenceEngine(), "cpu", tmp_path), "run")
