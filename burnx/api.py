@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 import traceback
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, Unpack
 
-from burnx.capture.inputs import check_shape, parse_dim
+from burnx.capture.inputs import check_value, match_inputs, parse_dim
 from burnx.capture.loaded import Compiled, LoadedModel
 from burnx.capture.trace import Argument, named_outputs, trace_call
 from burnx.dtype import as_array
@@ -21,7 +21,7 @@ from burnx.runtime.device import Device, devices
 from burnx.runtime.device import device as find_device
 from burnx.runtime.options import RunOptions, check_options
 from burnx.shape import Dim, symbol
-from burnx.tensor import Tensor
+from burnx.tensor import to_numpy
 from burnx.types import TensorType, Type
 
 __all__ = [
@@ -107,8 +107,8 @@ def trace(model: Callable[..., Any], *inputs: Any, dynamic: Dynamic | None = Non
 
     ``dynamic`` names axes that stay open: {input: {axis: dim}}.
     """
-    names = [each.parameter for each in _signature(model)]
-    return _trace(model, dict(zip(names, inputs, strict=False)), dynamic or {}, False)
+    names = [each.name for each in _signature(model)]
+    return _trace(model, match_inputs(names, inputs, "what is traced"), dynamic or {}, False)
 
 
 def trace_module(module: Module) -> Graph:
@@ -145,11 +145,11 @@ def compile(model: Callable[..., Any], device: str | Device | None = None) -> Co
     A Python decision on a tensor's value inside it is an error that names its line.
     """
 
-    def capture(inputs: Sequence[Any]) -> Graph:
-        names = [each.parameter for each in _signature(model)]
-        return _trace(model, dict(zip(names, inputs, strict=False)), {}, False)
+    def capture(inputs: Mapping[str, Any]) -> Graph:
+        return _trace(model, inputs, {}, False)
 
-    return Compiled(capture, find_device(device))
+    names = [each.name for each in _signature(model)]
+    return Compiled(names, capture, find_device(device))
 
 
 # ------------------------------------------------------------------------------- arguments of what is traced
@@ -234,22 +234,15 @@ def _argument_type(
     kind: Type = argument.type
     if given is None or (kind is not None and not isinstance(kind, TensorType)):
         return kind
-    array = as_array(given.numpy() if isinstance(given, Tensor) else given)
-    if kind is not None and kind.shape == () and array.shape == (1,):
-        array = array.reshape(())
+    array = (
+        as_array(to_numpy(given))
+        if kind is None
+        else check_value(argument.name, kind, given, sizes)
+    )
     shape: list[Dim] = list(array.shape)
-    if kind is not None:
-        if array.dtype != kind.dtype:
-            raise InputError(
-                f'input "{argument.name}" is {kind.dtype}, not {array.dtype}: burnx never casts silently'
-            )
-        check_shape(argument.name, kind, array.shape, sizes)
-        if keeps_dims:
-            shape = (
-                list(kind.shape)
-                if kind.shape is not None
-                else _anonymous(argument.name, array.ndim)
-            )
+    if kind is not None and keeps_dims:
+        declared = kind.shape
+        shape = _anonymous(argument.name, array.ndim) if declared is None else list(declared)
     for axis, name in axes.items():
         if not -len(shape) <= axis < len(shape):
             raise InputError(f'input "{argument.name}" has no axis {axis}')

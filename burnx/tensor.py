@@ -289,6 +289,15 @@ def recorder_of(values: Sequence[Any]) -> Recorder | None:
     return found
 
 
+def to_numpy(value: Any) -> Any:
+    """``value`` with arrays in place of tensors, in lists, tuples and maps too."""
+    if isinstance(value, (list, tuple)):
+        return [to_numpy(item) for item in value]
+    if isinstance(value, Mapping):
+        return {key: to_numpy(item) for key, item in value.items()}
+    return value.numpy() if isinstance(value, Tensor) else value
+
+
 _HERE = str(Path(__file__).parent)
 
 

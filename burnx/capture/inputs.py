@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from burnx.dtype import as_array, dtype_name
+from burnx.dtype import DType, as_array, dtype_name
 from burnx.errors import InputError
 from burnx.shape import Dim, evaluate, shape_text, symbol, symbol_name, symbols
+from burnx.tensor import to_numpy
 from burnx.types import OptionalType, SequenceType, TensorType, Type
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -69,16 +69,33 @@ def check_value(name: str, kind: Type, given: Any, sizes: dict[str, int]) -> Any
         return [check_value(name, kind.element, item, {}) for item in given]
     if not isinstance(kind, TensorType):
         return given
-    array = as_array(given.numpy() if hasattr(given, "numpy") else given)
-    if array.dtype != kind.dtype and not (array.size == 0 and array.dtype == np.float64):
-        found = dtype_name(array.dtype) if array.dtype.kind != "O" else "an array of objects"
-        raise InputError(
-            f'input "{name}" is {dtype_name(kind.dtype)}, not {found}: burnx never casts silently'
-        )
+    array = as_array(to_numpy(given))
+    if array.size == 0 and isinstance(given, (list, tuple)):
+        array = array.astype(kind.dtype)  # an empty list says nothing of a dtype
+    check_dtype(name, kind, array.dtype)
     if kind.shape == () and array.shape == (1,):
         array = array.reshape(())  # NumPy's ascontiguousarray makes this of a scalar
     check_shape(name, kind, array.shape, sizes)
     return array
+
+
+def check_dtype(name: str, kind: TensorType, dtype: DType) -> None:
+    """Raises: InputError unless a dtype is what was declared."""
+    if dtype != kind.dtype:
+        found = dtype_name(dtype) if dtype.kind != "O" else "an array of objects"
+        raise InputError(
+            f'input "{name}" is {dtype_name(kind.dtype)}, not {found}: burnx never casts silently'
+        )
+
+
+def match_inputs(names: Sequence[str], inputs: Sequence[Any], taker: str) -> dict[str, Any]:
+    """Inputs that are given by position, by their names.
+
+    Raises: InputError if ``taker`` has not as many.
+    """
+    if len(inputs) > len(names):
+        raise InputError(f"{taker} takes {len(names)} inputs, not {len(inputs)}")
+    return dict(zip(names, inputs, strict=False))
 
 
 def check_shape(name: str, kind: TensorType, shape: tuple[int, ...], sizes: dict[str, int]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from burnx.capture.inputs import check_value
+from burnx.capture.inputs import check_value, match_inputs
 from burnx.capture.lazy import default_recorder
 from burnx.dtype import as_array, dtype_name
 from burnx.errors import InputError
@@ -17,7 +17,7 @@ from burnx.graph import Graph, Value, constant_value
 from burnx.lowering import lower
 from burnx.runtime.device import Device, Executable, placement, prepare
 from burnx.shape import symbol
-from burnx.tensor import Tensor
+from burnx.tensor import Tensor, to_numpy
 from burnx.types import MapType, OptionalType, SequenceType, TensorType, Type
 
 
@@ -78,18 +78,18 @@ class LoadedModel:
 
         Raises: InputError if a name, dtype or shape is not what the model declares.
         """
-        values = self._values(inputs)
-        results = self._executable(values)(values)
-        return dict(zip(self.graph.output_names, results, strict=True))
+        return dict(zip(self.graph.output_names, self.results(inputs), strict=True))
 
     def __call__(self, *inputs: Any) -> Any:
         """Outputs for inputs in the order of the file: one array, or a tuple of several."""
         names = [entry.name for entry in self.inputs]
-        if len(inputs) > len(names):
-            raise InputError(f"the model takes {len(names)} inputs, not {len(inputs)}")
-        values = self._values(dict(zip(names, inputs, strict=False)))
-        results = self._executable(values)(values)
+        results = self.results(match_inputs(names, inputs, "the model"))
         return results[0] if len(results) == 1 else tuple(results)
+
+    def results(self, inputs: Mapping[str, Any]) -> list[Any]:
+        """Outputs in the order of the file, for inputs by name."""
+        values = self._values(inputs)
+        return self._executable(values)(values)
 
     def profile(self, inputs: Mapping[str, Any]) -> list[tuple[str, int]]:
         """Where a run spends its time: (node or primitive, elapsed_ns), slowest first."""
@@ -150,22 +150,51 @@ def _run_type(value: Value, given: Any) -> Type:
 
 
 class Compiled:
-    """A module or function that is captured once for each kind of input."""
+    """A module or function that is captured once for each kind of input.
 
-    def __init__(self, capture: Callable[[Sequence[Any]], Graph], where: Device) -> None:
-        self._capture, self.device = capture, where
-        self._executables: dict[Any, Executable] = {}
+    ``names`` are those of its inputs, in order.  Calls from several threads are independent.
+    """
+
+    def __init__(
+        self, names: Sequence[str], capture: Callable[[Mapping[str, Any]], Graph], where: Device
+    ) -> None:
+        self._names, self._capture, self.device = names, capture, where
+        self._models: dict[Any, LoadedModel] = {}
         self._lock = Lock()
 
     def __call__(self, *inputs: Any) -> Any:
         """What the model gives: a tensor, or a tuple of several."""
-        arrays = [as_array(each.numpy() if isinstance(each, Tensor) else each) for each in inputs]
-        key = tuple((array.dtype, array.shape) for array in arrays)
-        executable = self._executables.get(key)
-        if executable is None:
+        named = match_inputs(self._names, inputs, "what was compiled")
+        given = {name: to_numpy(value) for name, value in named.items() if value is not None}
+        model = self._model(given)
+        pairs = zip(model.graph.outputs, model.results(given), strict=True)
+        tensors = [_as_tensor(value.type, result) for value, result in pairs]
+        return tensors[0] if len(tensors) == 1 else tuple(tensors)
+
+    def _model(self, given: Mapping[str, Any]) -> LoadedModel:
+        key = tuple((name, _exact_kind(value)) for name, value in given.items())
+        model = self._models.get(key)
+        if model is None:
             with self._lock:
-                graph = self._capture(arrays)
-                program = lower(graph, [value.type for value in graph.inputs])
-                executable = self._executables[key] = prepare(program, self.device)
-        results = [Tensor(default_recorder(), constant_value(each)) for each in executable(arrays)]
-        return results[0] if len(results) == 1 else tuple(results)
+                model = self._models.get(key)
+                if model is None:
+                    model = self._models[key] = LoadedModel(self._capture(given), self.device)
+        return model
+
+
+def _exact_kind(value: Any) -> Any:
+    """What a capture depends on: dtypes and shapes."""
+    if isinstance(value, list):
+        return tuple(map(_exact_kind, value))
+    if isinstance(value, Mapping):
+        return type(value)
+    array = as_array(value)
+    return array.dtype, array.shape
+
+
+def _as_tensor(kind: Type, result: Any) -> Tensor | None:
+    if result is None:
+        return None
+    is_array = isinstance(result, np.ndarray)
+    value = constant_value(result) if is_array else Value(kind, array=result)
+    return Tensor(default_recorder(), value)

@@ -89,22 +89,16 @@ def check_file(
 
 def outputs_of(network: Any, inputs: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     """What a Module gives, as NumPy arrays under the names of its outputs."""
+    from burnx.tensor import to_numpy
+
     result = network(**_by_parameter(network, inputs))
     values = [result] if len(names) == 1 else list(result)
     if len(values) != len(names):
         raise VerifyError(f"the file has {len(names)} outputs, the source gives {len(values)}")
-    return {name: _as_numpy(value) for name, value in zip(names, values, strict=True)}
+    return dict(zip(names, to_numpy(values), strict=True))
 
 
 def _by_parameter(network: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Inputs under the names that ``forward`` knows them by."""
     parameters = {entry.name: entry.parameter for entry in declared_inputs(network)}
     return {parameters[name]: value for name, value in inputs.items()}
-
-
-def _as_numpy(value: Any) -> Any:
-    if isinstance(value, (list, tuple)):
-        return [_as_numpy(item) for item in value]
-    if isinstance(value, Mapping):
-        return {key: _as_numpy(item) for key, item in value.items()}
-    return value.numpy() if hasattr(value, "numpy") else value

@@ -23,6 +23,7 @@ from burnx.conformance.engines import Run, first_line, open_onnxruntime, open_re
 from burnx.conformance.generated import import_generated
 from burnx.conformance.limitations import declared_limitation
 from burnx.errors import BurnxError, UnsupportedError
+from burnx.tensor import to_numpy
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,7 @@ def _run_source(bench: Bench, data: DataSet) -> Cell:
     several = len(bench.names[1]) > 1
     if several and not isinstance(result, tuple):
         return Cell("wrong", f"a tuple of outputs expected, {type(result).__name__} found")
-    return _compared(bench, data, [_as_numpy(item) for item in (result if several else [result])])
+    return _compared(bench, data, to_numpy(list(result) if several else [result]))
 
 
 def _run_exported(bench: Bench, data: DataSet) -> Cell:
@@ -165,14 +166,6 @@ def _judge_exported(bench: Bench, data: DataSet, path: Path) -> Cell:
 def _compared(bench: Bench, data: DataSet, found: Sequence[Value]) -> Cell:
     problem = bench.mismatch(data, found)
     return Cell("pass") if problem is None else Cell("wrong", problem)
-
-
-def _as_numpy(value: Value) -> Value:
-    if isinstance(value, list | tuple):
-        return [_as_numpy(item) for item in value]
-    if isinstance(value, Mapping):
-        return {key: _as_numpy(item) for key, item in value.items()}
-    return value.numpy() if hasattr(value, "numpy") else value
 
 
 ROUTES: dict[str, Callable[[Bench, DataSet], Cell]] = {

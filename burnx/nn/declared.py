@@ -8,14 +8,14 @@ from typing import Any
 
 from burnx.builder import join_types
 from burnx.builder.joining import opened
-from burnx.capture.inputs import check_shape, check_value, parse_dim
-from burnx.capture.lazy import default_recorder
-from burnx.dtype import dtype_name, parse_dtype
+from burnx.capture.inputs import check_dtype, check_shape, check_value, match_inputs, parse_dim
+from burnx.capture.lazy import default_recorder, tensor
+from burnx.dtype import parse_dtype
 from burnx.errors import InputError
 from burnx.graph import Value
-from burnx.nn.module import Input, Module, Output, given_tensor
+from burnx.nn.module import Input, Module, Output
 from burnx.shape import Dim, symbol
-from burnx.tensor import Tensor
+from burnx.tensor import Tensor, to_numpy
 from burnx.types import OptionalType, SequenceType, TensorType, Type
 
 _WRAP: dict[str, Callable[[Type], Type]] = {"sequence": SequenceType, "optional": OptionalType}
@@ -51,9 +51,7 @@ def check_call(
     Raises: InputError if a name, dtype or shape is not what it declares.
     """
     entries = {parameter_name(entry): entry for entry in type(module).inputs}
-    if len(args) > len(entries):
-        raise InputError(f"{type(module).__name__} takes {len(entries)} inputs, not {len(args)}")
-    given = dict(zip(entries, args, strict=False))
+    given = match_inputs(list(entries), args, type(module).__name__)
     for name, value in kwargs.items():
         if name not in entries or name in given:
             raise InputError(f'{type(module).__name__} has no input "{name}", or it is given twice')
@@ -76,14 +74,11 @@ def _check(entry: Input, value: Any, sizes: dict[str, int]) -> Any:
         return value if isinstance(value, Tensor) else _sequence(entry, kind, value)
     if "map" in entry.kind:
         return value
-    value = given_tensor(value)
-    if not isinstance(kind, TensorType) or not isinstance(value.type, TensorType):
+    if not isinstance(kind, TensorType):
         return value
-    if value.dtype != kind.dtype:
-        wanted, found = dtype_name(kind.dtype), dtype_name(value.dtype)
-        raise InputError(
-            f'input "{entry.name}" is {wanted}, not {found}: burnx never casts silently'
-        )
+    if not isinstance(value, Tensor):
+        return tensor(check_value(entry.name, kind, value, sizes))
+    check_dtype(entry.name, kind, value.dtype)
     if kind.shape == () and value.shape == (1,):
         value = value.reshape([])  # NumPy's ascontiguousarray makes this of a scalar
     check_shape(entry.name, kind, tuple(int(dim) for dim in value.shape), sizes)
@@ -94,8 +89,7 @@ def _sequence(entry: Input, kind: SequenceType, value: Any) -> Tensor:
     """A list as a tensor of the kind that holds one."""
     if not isinstance(value, (list, tuple)):
         raise InputError(f'input "{entry.name}" is a sequence, not {type(value).__name__}')
-    plain = [each.numpy() if isinstance(each, Tensor) else each for each in value]
-    items: Any = check_value(entry.name, kind, plain, {})
+    items: Any = check_value(entry.name, kind, to_numpy(value), {})
     types: list[Type] = [TensorType(each.dtype, each.shape) for each in items]
     joined = SequenceType(reduce(join_types, types) if types else opened(kind.element))
     return Tensor(default_recorder(), Value(joined, entry.name, array=items))

@@ -43,6 +43,31 @@ def test_what_is_no_such_sequence_is_an_error(given: object) -> None:
         Doubled.load()(given, np.float32(2))
 
 
+def test_what_is_compiled_takes_and_gives_sequences() -> None:
+    compiled = burnx.compile(Doubled())
+    for by in (np.float32(2), np.ones(1, np.float32)):  # an array of one element may be a scalar
+        found = compiled(ONES, by).numpy()
+        assert [item.tolist() for item in found] == [[by] * 2, [by] * 3]
+
+
+def test_more_inputs_than_there_are_is_an_error() -> None:
+    def negated(x: Tensor) -> Tensor:
+        return ops.neg(x)
+
+    for call in (burnx.compile(negated), lambda *given: burnx.trace(negated, *given)):
+        with pytest.raises(InputError, match="takes 1 inputs, not 2"):
+            call(ONES[0], ONES[0])
+
+
+def test_an_empty_list_has_the_declared_dtype(tmp_path: Path) -> None:
+    path = tmp_path / "grown.onnx"
+    x = np.ones(2, np.int32)
+    burnx.export_onnx(lambda x: x + 1, {"x": x}, path, dynamic={"x": {0: "n"}})
+    assert burnx.load(path)([]).dtype == np.int32
+    with pytest.raises(InputError, match="never casts"):
+        burnx.load(path)(np.zeros(0))
+
+
 def test_a_sequence_map_is_exported(tmp_path: Path) -> None:
     path = tmp_path / "doubled.onnx"
     burnx.export_onnx(Doubled(), {}, path)
