@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import ml_dtypes
 import numpy as np
 
-from burnx.errors import DTypeError
+from burnx.errors import DTypeError, InputError
 
 DType: TypeAlias = "np.dtype[Any]"
 
@@ -122,8 +122,14 @@ def compute_dtype(dtype: DType) -> DType:
 
 
 def as_array(value: Any) -> np.ndarray[Any, Any]:
-    """``value`` as a NumPy array of a dtype that burnx knows; text becomes an object array of str."""
-    array = np.asarray(value)
+    """``value`` as a NumPy array of a dtype that burnx knows; text becomes an object array of str.
+
+    Raises: InputError if it is none, as a list of lists of different lengths.
+    """
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"a {type(value).__name__} that is no array: {error}") from error
     if array.dtype.kind in "UST":
         return array.astype(object)
     if not array.dtype.isnative:

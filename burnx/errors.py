@@ -5,6 +5,7 @@ BurnxError
 ├── ModelError         a file is not a model, is damaged, or says something impossible
 ├── UnsupportedError   a model is legal but needs something burnx does not have
 ├── InputError         run-time inputs do not fit the model: name, dtype or shape
+├── CallError          an operator, method or module is called with what it does not take
 ├── ShapeError         shapes do not fit each other
 ├── DTypeError         a dtype is not allowed here
 ├── TraceError         Python code decides on a tensor's value while it is being captured
@@ -45,6 +46,13 @@ class UnsupportedError(BurnxError):
 
 class InputError(BurnxError):
     """Run-time inputs do not fit the model."""
+
+
+class CallError(BurnxError, TypeError, ValueError):
+    """An operator, method or module is called with what it does not take.
+
+    Where Python or NumPy would raise a TypeError or ValueError, code that expects one meets it.
+    """
 
 
 class ShapeError(BurnxError):

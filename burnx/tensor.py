@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from burnx.dtype import DType
-from burnx.errors import TraceError
+from burnx.errors import CallError, TraceError
 from burnx.shape import Shape
 from burnx.types import TensorType, Type
 
@@ -105,8 +105,17 @@ class Tensor:
         return self.recorder.value_of(self, "numpy()")
 
     def item(self) -> Any:
-        """The value of a tensor of one element as a Python number."""
-        return self.recorder.value_of(self, "item()").item()
+        """The value of a tensor of one element as a Python number.
+
+        Raises: CallError if it has another number of elements.
+        """
+        return self._single("item()")
+
+    def _single(self, reason: str) -> Any:
+        value = self.recorder.value_of(self, reason)
+        if value.size != 1:
+            raise CallError(f"{reason} on a tensor of {value.size} elements is ambiguous")
+        return value.item()
 
     def _method(self, name: str, *args: Any, **kwargs: Any) -> Any:
         return self.recorder.methods[name](self, *args, **kwargs)
@@ -122,20 +131,23 @@ class Tensor:
         return self.numpy().__dlpack_device__()
 
     def __bool__(self) -> bool:
-        return bool(self.recorder.value_of(self, "a decision"))
+        return bool(self._single("a decision"))
 
     def __int__(self) -> int:
-        return int(self.recorder.value_of(self, "int()"))
+        return int(self._single("int()"))
 
     def __float__(self) -> float:
-        return float(self.recorder.value_of(self, "float()"))
+        return float(self._single("float()"))
 
     def __index__(self) -> int:
-        return int(self.recorder.value_of(self, "an index"))
+        value = self._single("an index")
+        if not isinstance(value, int):
+            raise CallError(f"an index is a whole number, not {value!r}")
+        return int(value)
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("a tensor without axes has no length")
+            raise CallError("a tensor without axes has no length")
         return int(self.shape[0])
 
     def __iter__(self) -> Iterator[Tensor]:

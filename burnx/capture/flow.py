@@ -10,6 +10,7 @@ import numpy as np
 from burnx.builder import join_types
 from burnx.capture.lazy import default_recorder
 from burnx.capture.recorder import GraphRecorder
+from burnx.errors import CallError, ShapeError
 from burnx.graph import Graph
 from burnx.ops import find
 from burnx.tensor import Tensor, recorder_of
@@ -107,6 +108,8 @@ def scan(
     recorder = _recorder(*state, *inputs)
     carried, scanned = recorder.as_tensors(state), recorder.as_tensors(inputs)
     places = list(axes) if axes is not None else [0] * len(scanned)
+    if len(places) != len(scanned):
+        raise CallError(f"scan has an axis for each of {len(scanned)} inputs, not {len(places)}")
     slices = [_slice_type(item, axis) for item, axis in zip(scanned, places, strict=True)]
     graph = _looped(recorder, body, (), [item.ref.type for item in carried], slices, 0)
     attributes: dict[str, Any] = {"body": graph, "num_scan_inputs": len(scanned)}
@@ -140,5 +143,7 @@ def _element(kind: Type) -> Type:
 
 
 def _slice_type(item: Tensor, axis: int) -> Type:
+    if not -item.ndim <= axis < item.ndim:
+        raise ShapeError(f"scan takes slices along an axis of rank {item.ndim}, not {axis}")
     place = axis % item.ndim
     return TensorType(item.dtype, (*item.shape[:place], *item.shape[place + 1 :]))

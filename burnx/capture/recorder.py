@@ -211,6 +211,10 @@ class GraphRecorder:
         with inner.ambient():
             results = function(*(inner.input("", kind) for kind in kinds))
             listed = list(results) if isinstance(results, (list, tuple)) else [results]
+            if any(item is None for item in listed):
+                raise TraceError(
+                    f"{function.__qualname__} gives a tensor for each result, not None"
+                )
             tensors = inner.as_tensors(listed)
         inner.graph.outputs = [item.ref for item in tensors]
         inner.graph.output_names = [""] * len(tensors)

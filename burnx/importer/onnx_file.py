@@ -18,7 +18,7 @@ import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped, unused-ignore]
 
 from burnx.dtype import DTYPES, DType, code_of_dtype, dtype_name, dtype_of_code, packed_bits
-from burnx.errors import DTypeError, ModelError
+from burnx.errors import DTypeError, ModelError, UsageError
 from burnx.files import Buffer, fits_memory, guess_kind, map_file, view_array
 from burnx.importer.external_data import locate_external
 from burnx.importer.onnx_text import check_text
@@ -78,13 +78,15 @@ def read_model(
 ) -> OnnxFile:
     """Read a model from a file, from the bytes of one, or take a message that is there already.
 
-    Raises: ModelError if that is no ONNX model.
+    Raises: ModelError if that is no ONNX model, UsageError if it is none of these.
     """
     folder = Path(base_dir) if base_dir is not None else None
     if isinstance(source, onnx.ModelProto):
         file = OnnxFile(source, None, folder)
     elif isinstance(source, bytes | bytearray | memoryview):
         file = OnnxFile(_parse(bytes(source), "a model in memory"), None, folder)
+    elif not isinstance(source, str | os.PathLike):
+        raise UsageError(f"a model is a path, bytes or a ModelProto, not {type(source).__name__}")
     else:
         file = _read_file(Path(source), folder)
     _check_model(file.proto, file.place)

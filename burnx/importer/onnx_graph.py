@@ -15,7 +15,7 @@ import onnx
 
 from burnx.capture.recorder import GraphRecorder
 from burnx.dtype import string
-from burnx.errors import ModelError, located
+from burnx.errors import CallError, ModelError, located
 from burnx.graph import Graph, Value, constant_value
 from burnx.importer.onnx_attributes import attribute_value
 from burnx.importer.onnx_bodies import parameter_types, widened
@@ -199,7 +199,7 @@ class Reader:
         if version.function is None:
             try:
                 operator.check_arity(inputs, attributes)
-            except TypeError as error:
+            except CallError as error:
                 raise ModelError(str(error)) from error
             values = [None if item is None else item.ref for item in inputs]
             while values and values[-1] is None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from burnx.capture.lazy import tensor
-from burnx.errors import BurnxError, WeightsError
+from burnx.errors import CallError, WeightsError
 from burnx.nn.parameter import Parameter
 from burnx.tensor import AMBIENT, Tensor
 from burnx.weights import Weights, open_weights, save_weights
@@ -60,7 +60,7 @@ class Module:
     outputs: ClassVar[tuple[Output, ...]] = ()
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        raise TypeError(f"{type(self).__name__} has no forward")
+        raise CallError(f"{type(self).__name__} has no forward")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if AMBIENT.get() is None:
@@ -182,10 +182,7 @@ def given_tensor(value: Any) -> Any:
         and not isinstance(value[0], (int, float, bool, str, list))
     ):
         return [given_tensor(item) for item in value]
-    try:
-        return tensor(value)
-    except (TypeError, ValueError) as error:
-        raise BurnxError(f"{type(value).__name__} is no tensor: {error}") from error
+    return tensor(value)
 
 
 class ModuleList(Module):

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from burnx.dtype import DTYPES, DType
-from burnx.errors import ModelError, UsageError
+from burnx.dtype import DTYPES, DType, as_array
+from burnx.errors import CallError, ModelError, UsageError
 from burnx.tensor import Tensor, recorder_of
 from burnx.types import TensorType, Type
 
@@ -151,27 +151,27 @@ class Operator:
                 place = names.index(name)
                 given += [None] * (place + 1 - len(given))
                 if given[place] is not None:
-                    raise TypeError(f"{self.name}() got input {name!r} twice")
+                    raise CallError(f"{self.name}() got input {name!r} twice")
                 given[place] = value
             elif name in self.attributes:
                 rest[name] = value
             else:
-                raise TypeError(f"{self.name}() has no input or attribute {name!r}")
+                raise CallError(f"{self.name}() has no input or attribute {name!r}")
         self.check_arity(given, rest)
         return given, rest
 
     def check_arity(self, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> None:
-        """Raises: TypeError unless every required input and attribute is there and no more than may be."""
+        """Raises: CallError unless every required input and attribute is there and no more than may be."""
         variadic = bool(self.inputs) and self.inputs[-1].variadic
         if len(inputs) > len(self.inputs) and not variadic:
-            raise TypeError(f"{self.name}() takes {len(self.inputs)} inputs, not {len(inputs)}")
+            raise CallError(f"{self.name}() takes {len(self.inputs)} inputs, not {len(inputs)}")
         for place, parameter in enumerate(self.inputs):
             absent = place >= len(inputs) or inputs[place] is None
             if absent and not parameter.optional and not parameter.variadic:
-                raise TypeError(f"{self.name}() needs its input {parameter.name!r}")
+                raise CallError(f"{self.name}() needs its input {parameter.name!r}")
         for name, default in self.attributes.items():
             if default is REQUIRED and name not in attributes:
-                raise TypeError(f"{self.name}() needs its attribute {name!r}")
+                raise CallError(f"{self.name}() needs its attribute {name!r}")
 
     def variable_of(self, place: int) -> str:
         """The type variable of the input at ``place``."""
@@ -198,10 +198,10 @@ class Operator:
         if isinstance(value, (np.ndarray, np.generic)):
             return recorder.constant(own_array(np.asarray(value)))
         wanted = dtypes.get(self.variable_of(place))
-        array = np.asarray(value)
-        if array.dtype.kind in "US":
-            array = array.astype(object)
-        elif wanted is not None:
+        array = as_array(value)
+        if array.dtype == object:
+            return recorder.constant(array)
+        if wanted is not None:
             array = fitting(array, wanted, self.name)
         elif array.dtype == np.float64:
             array = array.astype(np.float32)
@@ -267,7 +267,7 @@ def fitting(array: np.ndarray[Any, Any], dtype: DType, name: str) -> np.ndarray[
         and dtype.kind in "iub"
         and not np.array_equal(array, np.trunc(array))
     ):
-        raise TypeError(f"{name}() computes in {dtype}: {array.tolist()} does not fit")
+        raise CallError(f"{name}() computes in {dtype}: {array.tolist()} does not fit")
     return array.astype(dtype)
 
 

@@ -41,10 +41,7 @@ _ABOUT = {
     "reference": "NumPy, one primitive at a time: the oracle for the others",
     "cpu": "this machine's processor",
 }
-_DRIVERS = {
-    "opencl": 'pip install "burnx[opencl]"',
-    "cuda": 'pip install "burnx[cuda13]" or "burnx[cuda12]"',
-}
+_KINDS = ("opencl", "cuda")
 
 
 def device(name: str | Device | None = None) -> Device:
@@ -54,15 +51,13 @@ def device(name: str | Device | None = None) -> Device:
     """
     if isinstance(name, Device):
         return name
-    wanted = name or os.environ.get("BURNX_DEVICE") or DEFAULT
+    wanted = name if name is not None else os.environ.get("BURNX_DEVICE") or DEFAULT
     if wanted in _ROOMS:
         return Device(wanted, _ABOUT[wanted])
-    kind = wanted.split(":")[0]
-    if kind in _DRIVERS:
-        raise DeviceError(
-            f"this version of burnx has no kernels for {wanted!r}; available: {', '.join(_ROOMS)}"
-        )
-    raise DeviceError(f"there is no device {wanted!r}; available: {', '.join(_ROOMS)}")
+    what = "there is no device"
+    if str(wanted).split(":")[0] in _KINDS:
+        what = "this version of burnx has no kernels for"
+    raise DeviceError(f"{what} {wanted!r}; available: {', '.join(_ROOMS)}")
 
 
 def devices() -> tuple[Device, ...]:

@@ -79,8 +79,9 @@ def test_python_decides_on_values() -> None:
 
 
 def test_truth_of_several_elements_is_an_error() -> None:
-    with pytest.raises(ValueError, match="ambiguous"):
-        bool(tensor(X) > 3)
+    for kind in (ValueError, BurnxError):
+        with pytest.raises(kind, match="ambiguous"):
+            bool(tensor(X) > 3)
 
 
 def test_numpy_takes_tensors_and_gives_them() -> None:
@@ -200,8 +201,34 @@ def test_number_takes_the_dtype_of_its_operand() -> None:
     whole = tensor(np.arange(3, dtype=np.int32))
     assert (whole + 1).dtype == np.int32
     assert (tensor(X.astype(np.float16)) * 2.5).dtype == np.float16
-    with pytest.raises(TypeError, match="does not fit"):
-        whole + 1.5
+    for kind in (TypeError, BurnxError):
+        with pytest.raises(kind, match="does not fit"):
+            whole + 1.5
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: ops.relu(X, X),
+        lambda: ops.relu(X, beta=1),
+        lambda: ops.relu(None),
+        lambda: ops.concat(X, X),
+        lambda: ops.relu([1.0, [2.0]]),
+        lambda: len(ops.neg(np.float32(1))),
+        lambda: ops.neg(X).item(),
+        lambda: int(ops.neg(X)),
+        lambda: [1, 2, 3][ops.neg(np.float32(-1))],
+        lambda: nn.Module()(X),
+        lambda: burnx.scan(lambda s, t: (s,), [X], [X], axes=[2]),
+        lambda: burnx.scan(lambda s, t: (s,), [X], [X], axes=[0, 1]),
+        lambda: burnx.loop(lambda i, going, s: (going, None), X, trips=2),
+        lambda: burnx.load(3),
+        lambda: burnx.load("none.onnx", device=""),
+    ],
+)
+def test_a_wrong_call_is_an_error_of_burnx(call: Callable[[], Any]) -> None:
+    with pytest.raises(BurnxError):
+        call()
 
 
 # ------------------------------------------------------------------------------------ captured code
