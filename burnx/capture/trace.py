@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from burnx.capture.recorder import GraphRecorder
 from burnx.errors import TraceError
 from burnx.graph import Graph, Value
@@ -85,8 +87,6 @@ def _call(function: Callable[..., Any], given: Mapping[str, Tensor]) -> list[Any
 
 
 def _array(value: Any) -> Array:
-    import numpy as np
-
     array = np.asarray(value)
     if array.dtype == object and not all(isinstance(item, str) for item in array.flat):
         raise TraceError(f"a model gives tensors, not {type(value).__name__}")

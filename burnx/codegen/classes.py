@@ -17,6 +17,7 @@ from burnx.codegen.nodes import (
     Expr,
     FunctionDef,
     Generator,
+    Index,
     List,
     Param,
     Stmt,
@@ -201,8 +202,6 @@ def parameter(value: Value) -> Expr:
 
 def returned(count: int) -> Expr:
     """The annotation of a function that gives ``count`` tensors."""
-    from burnx.codegen.nodes import Index
-
     if count == 1:
         return Text("Tensor")
     if count > 3:

@@ -25,12 +25,10 @@ def flow_call(block: Block, node: Node) -> Expr:
 
 def _function(block: Block, graph: Graph, wanted: str) -> str:
     """Write a subgraph as an inner function and give its name."""
-    from burnx.codegen.block import Block as Inner
-
     title = block._free_name(wanted, set())
     visible = set(block.env.values()) | block.outer | {title}
     env = dict(block.env)
-    inner = Inner(block.context, env, visible)
+    inner = type(block)(block.context, env, visible)
     params = []
     for place, value in enumerate(graph.inputs):
         param = inner._free_name(snake_case(value.name) or f"state_{place}", set())

@@ -9,7 +9,7 @@ from typing import Any
 from burnx.codegen.block import Block, Context
 from burnx.codegen.classes import Classes, returned
 from burnx.codegen.constants import literal_input
-from burnx.codegen.dims import dim_text
+from burnx.codegen.dims import dim_text, type_text
 from burnx.codegen.layout import render
 from burnx.codegen.names import LOCAL_RESERVED, Names
 from burnx.codegen.nodes import (
@@ -227,8 +227,6 @@ def _describe(
 
 
 def _described(label: str, kind: Type) -> str:
-    from burnx.codegen.dims import type_text
-
     return f"{label} {type_text(kind)}"
 
 

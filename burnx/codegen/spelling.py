@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from burnx.codegen.dims import dim_expr
 from burnx.codegen.nodes import (
     Attr,
     Binary,
@@ -242,8 +243,6 @@ def _sizes(node: Node, args: Args) -> Expr | None:
     """The dimensions themselves: an operator that takes a vector of sizes takes them as a tuple."""
     dims = node.attributes["dims"]
     sources: Mapping[str, str] = node.attributes["sources"]
-    from burnx.codegen.dims import dim_expr
-
     known = {}
     for symbol, place in sources.items():
         tensor, axis = place.split(".")

@@ -47,6 +47,7 @@ def value_info(name: str, kind: Type) -> Any:
 
 
 def type_proto(kind: Type) -> Any:
+    """The message of a type."""
     proto = TypeProto()
     _fill(proto, kind)
     return proto

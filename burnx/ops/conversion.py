@@ -8,6 +8,7 @@ from burnx.errors import ModelError
 from burnx.ops.kinds import T1, T2
 from burnx.ops.operator import REQUIRED, operator
 from burnx.tensor import Tensor
+from burnx.types import TensorType
 
 FLOAT8_E8M0 = parse_dtype("float8_e8m0fnu")
 # the least mantissa that rounds up: of a normal float32, and of one below 2^-126, whose first bit is 2^-127
@@ -73,8 +74,6 @@ def cast_like(input: T1, target_type: T2, *, saturate: int = 1, round_mode: str 
 
 @cast.infer
 def _cast_types(inputs, attributes, count):  # type: ignore[no-untyped-def]
-    from burnx.types import TensorType
-
     return [TensorType(attribute_dtype(attributes["to"]), None)]
 
 

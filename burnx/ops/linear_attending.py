@@ -11,6 +11,7 @@ from burnx.ops.attention_parts import divided, number, scaled, split_heads, ungr
 from burnx.ops.kinds import S, T
 from burnx.ops.operator import REQUIRED, operator
 from burnx.tensor import Tensor
+from burnx.types import TensorType
 
 # update rule -> (the state decays, the value is corrected by what the state holds)
 RULES: dict[str, tuple[bool, bool]] = {
@@ -79,8 +80,6 @@ def linear_attention(
 
 @linear_attention.infer
 def _linear_attention_types(inputs, attributes, count):  # type: ignore[no-untyped-def]
-    from burnx.types import TensorType
-
     state = inputs[3] if len(inputs) > 3 and inputs[3] is not None else inputs[0]
     return [TensorType(inputs[0].dtype, None), TensorType(state.dtype, None)]
 

@@ -17,6 +17,7 @@ from burnx.ops.precision import number, widen
 from burnx.ops.reduction import Axes, fold_axes, mean_along
 from burnx.shape import product
 from burnx.tensor import Tensor
+from burnx.types import TensorType
 
 
 def centred(x: Tensor, axes: Axes) -> tuple[Tensor, Tensor, Tensor]:
@@ -66,8 +67,6 @@ def layer_normalization(
 
 @layer_normalization.infer
 def _layer_types(inputs, attributes, count):  # type: ignore[no-untyped-def]
-    from burnx.types import TensorType
-
     statistics = TensorType(dtype_of_code(attributes.get("stash_type", 1)), None)
     return [TensorType(inputs[0].dtype, None), statistics, statistics]
 

@@ -14,6 +14,7 @@ from burnx.dtype import dtype_name, dtype_of_code, float32, int64
 from burnx.errors import DTypeError, ModelError, ShapeError
 from burnx.graph import Graph
 from burnx.ops.kinds import I, S, T, V
+from burnx.ops.movement import normal_axis
 from burnx.ops.operator import REQUIRED, operator
 from burnx.tensor import Tensor
 from burnx.types import SequenceType, TensorType, Type
@@ -153,8 +154,6 @@ def split_to_sequence(input: T, split: I | None = None, *, axis: int = 0, keepdi
     ``keepdims`` of 0 drops the axis of parts of size 1, where no size is given.
     Source: ONNX SplitToSequence-24
     """
-    from burnx.ops.movement import normal_axis
-
     place = normal_axis(axis, input.ndim)
     dropped = split is None and not keepdims
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from burnx.dtype import (
@@ -275,8 +276,6 @@ def _saturate_to_integer(x: Array, dtype: DType) -> Array:
 
 
 def _ml_iinfo(dtype: DType) -> Any:
-    import ml_dtypes
-
     return ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]
 
 
@@ -301,8 +300,6 @@ def _cast_float(x: Array, dtype: DType, saturate: bool) -> Array:
 
 
 def _to_tiny_float(x: Array, dtype: DType, saturate: bool) -> Array:
-    import ml_dtypes
-
     wide = x.astype(np.float32)
     result = wide.astype(dtype)
     info = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
