@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import ast
-import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from burnx.errors import UsageError
+from burnx.capture.inputs import parse_dim
+from burnx.errors import ShapeError, UsageError
+from burnx.shape import evaluate, symbols
 
 Dims = Sequence[int | str | None]
-
-_ARITHMETIC: dict[type[ast.operator], Callable[[int, int], int]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-}
 
 
 @dataclass(slots=True)
@@ -31,7 +23,7 @@ class DimSizes:
     def of(cls, shapes: Iterable[Dims | None], given: Mapping[str, int]) -> DimSizes:
         """Raises: UsageError if a size is given for a dimension that no input has."""
         names = {dim for dims in shapes for dim in dims or () if isinstance(dim, str)}
-        legal = names | {part for name in names for part in _symbols(name)}
+        legal = names | {part for name in names for part in symbols(parse_dim(name))}
         for name in given:
             if name not in legal:
                 listed = ", ".join(sorted(legal)) or "none"
@@ -54,31 +46,10 @@ class DimSizes:
             return 1
         if dim in self.known:
             return self.known[dim]
-        parts = _symbols(dim)
-        if not parts or dim in parts or not parts <= self.names:
+        parsed = parse_dim(dim)
+        if dim in symbols(parsed) or not symbols(parsed) <= self.names:
             return 1
-        size = _evaluate(ast.parse(dim, mode="eval").body, self)
-        return 1 if size is None else max(size, 0)
-
-
-def _symbols(dim: str) -> set[str]:
-    """The names in a dimension that is written as arithmetic, such as ``past + seq``."""
-    try:
-        tree = ast.parse(dim, mode="eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set()
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-
-
-def _evaluate(tree: Any, sizes: DimSizes) -> int | None:
-    """The value of arithmetic on named sizes; None for anything else."""
-    if isinstance(tree, ast.Constant) and isinstance(tree.value, int):
-        return tree.value
-    if isinstance(tree, ast.Name):
-        return sizes.known.get(tree.id, 1)
-    if not isinstance(tree, ast.BinOp) or type(tree.op) not in _ARITHMETIC:
-        return None
-    left, right = _evaluate(tree.left, sizes), _evaluate(tree.right, sizes)
-    if left is None or right is None or (isinstance(tree.op, ast.FloorDiv) and right == 0):
-        return None
-    return _ARITHMETIC[type(tree.op)](left, right)
+        try:
+            return max(evaluate(parsed, {name: self.known.get(name, 1) for name in self.names}), 0)
+        except ShapeError:  # a division by zero
+            return 1

@@ -36,7 +36,7 @@ def _reshape(x: Tensor, *shape: Any) -> Tensor:
 def _transpose(x: Tensor, *axes: Any) -> Tensor:
     order = axes[0] if len(axes) == 1 and isinstance(axes[0], (list, tuple)) else axes
     return (
-        movement.transpose(x, perm=[axis % len(order) for axis in order])
+        movement.transpose(x, perm=[movement.normal_axis(axis, x.ndim) for axis in order])
         if order
         else movement.transpose(x)
     )
@@ -44,7 +44,8 @@ def _transpose(x: Tensor, *axes: Any) -> Tensor:
 
 def _swapaxes(x: Tensor, first: int, second: int) -> Tensor:
     order = list(range(x.ndim))
-    order[first], order[second] = order[second], order[first]
+    a, b = (movement.normal_axis(axis, x.ndim) for axis in (first, second))
+    order[a], order[b] = order[b], order[a]
     return movement.transpose(x, perm=order)
 
 

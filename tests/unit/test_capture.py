@@ -218,6 +218,8 @@ def test_number_takes_the_dtype_of_its_operand() -> None:
         lambda: ops.neg(X).item(),
         lambda: int(ops.neg(X)),
         lambda: [1, 2, 3][ops.neg(np.float32(-1))],
+        lambda: ops.neg(X).transpose(0, 3),
+        lambda: ops.neg(X).swapaxes(0, 2),
         lambda: nn.Module()(X),
         lambda: burnx.scan(lambda s, t: (s,), [X], [X], axes=[2]),
         lambda: burnx.scan(lambda s, t: (s,), [X], [X], axes=[0, 1]),
