@@ -103,11 +103,26 @@ def dims(*sizes: Any) -> Any:
     )
 
 
+# generated source writes what is no arithmetic on sizes as a call of these
 def broadcast_dim(left: Any, right: Any) -> Any:
     """The size that two broadcast axes have together."""
     from burnx.shape import broadcast_dim as combine
 
     return combine(left, right)
+
+
+def min_dim(left: Any, right: Any) -> Any:
+    """The smaller of two sizes."""
+    from burnx.shape import minimum
+
+    return minimum(left, right)
+
+
+def max_dim(left: Any, right: Any) -> Any:
+    """The greater of two sizes."""
+    from burnx.shape import maximum
+
+    return maximum(left, right)
 
 
 def tensor_type(dtype: str, shape: tuple[int, ...] | None = None) -> Any:

@@ -5,8 +5,12 @@ import pkgutil
 import pytest
 
 from burnx import ops
+from burnx.codegen.dims import dim_expr
+from burnx.codegen.flat import flat
+from burnx.codegen.nodes import Text
 from burnx.errors import UsageError
 from burnx.ops.operator import operator
+from burnx.shape import Dim, broadcast_dim, maximum, minimum, symbol
 
 
 def test_no_family_hides_an_operator() -> None:
@@ -24,3 +28,14 @@ def test_an_operator_is_registered_once() -> None:
     with pytest.raises(UsageError, match="Relu"):
         operator("Relu", since=(1,))(relu.function)
     assert ops.find("", "Relu") is relu
+
+
+A, B = symbol("a"), symbol("b")
+
+
+@pytest.mark.parametrize(
+    "dim", [A // B + 1, A % 4, minimum(A, B), maximum(A - B, 0), broadcast_dim(A, B)]
+)
+def test_sizes_in_source_are_the_sizes_they_were(dim: Dim) -> None:
+    text = flat(dim_expr(dim, {"a": Text("a"), "b": Text("b")}))
+    assert eval(text, {"a": A, "b": B, "ops": ops}) == dim
