@@ -17,8 +17,7 @@ from burnx.graph import Graph
 from burnx.nn.declared import declared_type, parameter_name
 from burnx.nn.module import Module
 from burnx.nn.sources import is_source, load_network
-from burnx.runtime.device import Device, devices
-from burnx.runtime.device import device as find_device
+from burnx.runtime.device import Device, devices, find_device
 from burnx.runtime.options import RunOptions, check_options
 from burnx.shape import Dim, symbol
 from burnx.tensor import to_numpy

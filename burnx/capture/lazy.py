@@ -12,7 +12,7 @@ from burnx.dtype import as_array
 from burnx.graph import Graph, Node, Value, constant_value, uses
 from burnx.lowering import lower
 from burnx.ops import operator as operator_module
-from burnx.runtime.device import Device, device, prepare
+from burnx.runtime.device import Device, find_device, prepare
 from burnx.shape import Shape
 from burnx.tensor import Array, Tensor
 from burnx.types import TensorType
@@ -58,7 +58,7 @@ class LazyRecorder(GraphRecorder):
             return
         graph = Graph("call", outputs=missing, nodes=needed_nodes(missing))
         program = lower(graph, ())
-        results = prepare(program, device(self.where))(())
+        results = prepare(program, find_device(self.where))(())
         for value, result in zip(missing, results, strict=True):
             value.array, value.producer = result, None
             if isinstance(value.type, TensorType):

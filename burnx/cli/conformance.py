@@ -24,9 +24,9 @@ from burnx.cli.console import STDOUT, Console, json_option, table
 def conformance_command(console: Console, /, route: str, **options: Any) -> None:
     """Run the backend tests of the installed onnx package."""
     from burnx.conformance import report, suite
-    from burnx.runtime.device import device
+    from burnx.runtime.device import find_device
 
-    device(options["device"])
+    find_device(options["device"])
     writers = {"html": report.render_html, "markdown": report.render_markdown}
     files = {kind: options.pop(kind) for kind in writers}
     options["jobs"] = options["jobs"] or max(1, len(os.sched_getaffinity(0)))

@@ -131,7 +131,7 @@ def _is_simple_bound(expr: Expr | None) -> bool:
     return expr is None or isinstance(expr, Text)
 
 
-def flat(expr: Expr | Slice, least: int = 0) -> str:
+def flat_text(expr: Expr | Slice, least: int = 0) -> str:
     """``expr`` on one line, in parentheses if it binds less tightly than ``least``."""
     text = _FLAT[type(expr)](expr)
     if least and not isinstance(expr, Slice) and binding(expr) < least:
@@ -142,36 +142,36 @@ def flat(expr: Expr | Slice, least: int = 0) -> str:
 def bare(expr: Expr) -> str:
     """``expr`` on one line, a tuple of two or more without parentheses."""
     if isinstance(expr, Tuple) and len(expr.items) > 1:
-        return ", ".join(map(flat, expr.items))
-    return flat(expr)
+        return ", ".join(map(flat_text, expr.items))
+    return flat_text(expr)
 
 
 def _flat_value(value: Expr) -> str:
-    return f"({flat(value)})" if value_needs_parens(value) else flat(value)
+    return f"({flat_text(value)})" if value_needs_parens(value) else flat_text(value)
 
 
 def _flat_call(expr: Call) -> str:
-    args = [flat(arg) for arg in expr.args]
-    args += [f"{key}={flat(value)}" for key, value in expr.kwargs]
+    args = [flat_text(arg) for arg in expr.args]
+    args += [f"{key}={flat_text(value)}" for key, value in expr.kwargs]
     return f"{_flat_value(expr.func)}({', '.join(args)})"
 
 
 def _flat_index(expr: Index) -> str:
-    return f"{_flat_value(expr.value)}[{', '.join(map(flat, expr.items))}]"
+    return f"{_flat_value(expr.value)}[{', '.join(map(flat_text, expr.items))}]"
 
 
 def _flat_slice(expr: Slice) -> str:
-    return "".join(part if isinstance(part, str) else flat(part) for part in slice_parts(expr))
+    return "".join(part if isinstance(part, str) else flat_text(part) for part in slice_parts(expr))
 
 
 def _flat_binary(expr: Binary) -> str:
     left, right = operands(expr)
     space = "" if expr.op == "**" and is_simple_power(expr.left, expr.right) else " "
-    return f"{flat(expr.left, left)}{space}{expr.op}{space}{flat(expr.right, right)}"
+    return f"{flat_text(expr.left, left)}{space}{expr.op}{space}{flat_text(expr.right, right)}"
 
 
 def _flat_compare(expr: Compare) -> str:
-    return f"{flat(expr.left, BIT_OR)} {expr.op} {flat(expr.right, BIT_OR)}"
+    return f"{flat_text(expr.left, BIT_OR)} {expr.op} {flat_text(expr.right, BIT_OR)}"
 
 
 def unary_sign(expr: Unary) -> str:
@@ -179,20 +179,20 @@ def unary_sign(expr: Unary) -> str:
 
 
 def _flat_tuple(expr: Tuple) -> str:
-    inner = ", ".join(map(flat, expr.items))
+    inner = ", ".join(map(flat_text, expr.items))
     return f"({inner},)" if len(expr.items) == 1 else f"({inner})"
 
 
 def _flat_dict(expr: Dict) -> str:
-    return f"{{{', '.join(f'{flat(key)}: {flat(value)}' for key, value in expr.items)}}}"
+    return f"{{{', '.join(f'{flat_text(key)}: {flat_text(value)}' for key, value in expr.items)}}}"
 
 
 def _flat_if(expr: IfExp) -> str:
-    return f"{flat(expr.body, OR)} if {flat(expr.test, OR)} else {flat(expr.orelse)}"
+    return f"{flat_text(expr.body, OR)} if {flat_text(expr.test, OR)} else {flat_text(expr.orelse)}"
 
 
 def _flat_generator(expr: Generator) -> str:
-    return f"{flat(expr.element)} for {expr.target} in {flat(expr.iterable, OR)}"
+    return f"{flat_text(expr.element)} for {expr.target} in {flat_text(expr.iterable, OR)}"
 
 
 _FLAT: Final[dict[type, Callable[[Any], str]]] = {
@@ -203,11 +203,11 @@ _FLAT: Final[dict[type, Callable[[Any], str]]] = {
     Slice: _flat_slice,
     Binary: _flat_binary,
     Compare: _flat_compare,
-    Unary: lambda expr: unary_sign(expr) + flat(expr.operand, operand_of(expr)),
+    Unary: lambda expr: unary_sign(expr) + flat_text(expr.operand, operand_of(expr)),
     IfExp: _flat_if,
     Tuple: _flat_tuple,
-    List: lambda expr: f"[{', '.join(map(flat, expr.items))}]",
+    List: lambda expr: f"[{', '.join(map(flat_text, expr.items))}]",
     Dict: _flat_dict,
-    Starred: lambda expr: "*" + flat(expr.value, BIT_OR),
+    Starred: lambda expr: "*" + flat_text(expr.value, BIT_OR),
     Generator: _flat_generator,
 }

@@ -31,7 +31,7 @@ from burnx.codegen.doc import (
     print_doc,
     text_width,
 )
-from burnx.codegen.flat import bare, flat
+from burnx.codegen.flat import bare, flat_text
 from burnx.codegen.literal import comment as safe_comment
 from burnx.codegen.literal import docstring_text
 from burnx.codegen.nodes import (
@@ -130,7 +130,7 @@ def _place(one_line: str, doc: Callable[[str], Doc], indent: int, note: str) -> 
 
 def _write_assign(stmt: Assign, indent: int, lines: list[str]) -> None:
     pair = isinstance(stmt.target, Tuple)
-    value = bare(stmt.value) if pair else flat(stmt.value)
+    value = bare(stmt.value) if pair else flat_text(stmt.value)
     one_line = f"{bare(stmt.target)} = {value}"
     text = _place(one_line, lambda suffix: _assign_doc(stmt, suffix), indent, stmt.comment)
     _write_lines(text, indent, lines)
@@ -180,14 +180,14 @@ def _write_return(stmt: Return, indent: int, lines: list[str]) -> None:
 
 def _write_do(stmt: Do, indent: int, lines: list[str]) -> None:
     text = _place(
-        flat(stmt.value), lambda suffix: (value_doc(stmt.value), suffix), indent, stmt.comment
+        flat_text(stmt.value), lambda suffix: (value_doc(stmt.value), suffix), indent, stmt.comment
     )
     _write_lines(text, indent, lines)
 
 
 def _write_clause(word: str, value: Expr, note: str, indent: int, lines: list[str]) -> None:
     text = _place(
-        f"{word} {flat(value)}:",
+        f"{word} {flat_text(value)}:",
         lambda suffix: (f"{word} ", value_doc(value), f":{suffix}"),
         indent,
         note,
@@ -228,8 +228,8 @@ def _write_if(stmt: If, indent: int, lines: list[str]) -> None:
 
 
 def _write_function(stmt: FunctionDef, indent: int, lines: list[str]) -> None:
-    lines.extend(f"{' ' * indent}@{flat(decorator)}" for decorator in stmt.decorators)
-    returns = "" if stmt.returns is None else f" -> {flat(stmt.returns)}"
+    lines.extend(f"{' ' * indent}@{flat_text(decorator)}" for decorator in stmt.decorators)
+    returns = "" if stmt.returns is None else f" -> {flat_text(stmt.returns)}"
     params = ", ".join(map(_flat_param, stmt.params))
     text = _place(
         f"def {stmt.name}({params}){returns}:",
@@ -242,11 +242,11 @@ def _write_function(stmt: FunctionDef, indent: int, lines: list[str]) -> None:
 
 
 def _flat_param(param: Param) -> str:
-    annotation = "" if param.annotation is None else f": {flat(param.annotation)}"
+    annotation = "" if param.annotation is None else f": {flat_text(param.annotation)}"
     if param.default is None:
         return param.name + annotation
     equals = " = " if annotation else "="
-    return param.name + annotation + equals + flat(param.default)
+    return param.name + annotation + equals + flat_text(param.default)
 
 
 def _param_doc(param: Param) -> Doc:
@@ -277,7 +277,7 @@ def _returns_doc(stmt: FunctionDef) -> Doc:
 
 
 def _write_class(stmt: ClassDef, indent: int, lines: list[str]) -> None:
-    bases = f"({', '.join(map(flat, stmt.bases))})" if stmt.bases else ""
+    bases = f"({', '.join(map(flat_text, stmt.bases))})" if stmt.bases else ""
     text = _place(
         f"class {stmt.name}{bases}:",
         lambda suffix: ("class ", expr_doc(Call(Text(stmt.name), stmt.bases), None), ":"),

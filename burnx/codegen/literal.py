@@ -1,6 +1,6 @@
 """Values as Python text: the only way by which model text and values reach generated source.
 
-``literal`` gives an expression, ``comment`` the words of a one-line comment, ``docstring_text`` the
+``literal_text`` gives an expression, ``comment`` the words of a one-line comment, ``docstring_text`` the
 inside of a triple-quoted docstring. None of them can be left by what a model file says. A character
 stands as itself only if a reader sees it and it keeps its place: control, invisible, combining and
 right-to-left characters, and all beyond the basic plane, are escaped.
@@ -30,7 +30,7 @@ _PRAGMA: Final = re.compile(
 )
 
 
-def literal(value: object, *, float32: bool = False) -> str:
+def literal_text(value: object, *, float32: bool = False) -> str:
     """Python text whose value is ``value``: a number, text, None, an array, a container of these.
 
     With ``float32`` a float prints in the fewest digits that give the same float32 (0.1, not
@@ -166,17 +166,17 @@ def _complex_literal(value: Any, float32: bool) -> str:
 
 
 def _list_literal(value: Any, float32: bool) -> str:
-    return f"[{', '.join(literal(item, float32=float32) for item in value)}]"
+    return f"[{', '.join(literal_text(item, float32=float32) for item in value)}]"
 
 
 def _tuple_literal(value: Any, float32: bool) -> str:
-    items = ", ".join(literal(item, float32=float32) for item in value)
+    items = ", ".join(literal_text(item, float32=float32) for item in value)
     return f"({items},)" if len(value) == 1 else f"({items})"
 
 
 def _dict_literal(value: Any, float32: bool) -> str:
     pairs = (
-        f"{literal(key, float32=float32)}: {literal(item, float32=float32)}"
+        f"{literal_text(key, float32=float32)}: {literal_text(item, float32=float32)}"
         for key, item in value.items()
     )
     return f"{{{', '.join(pairs)}}}"
@@ -188,7 +188,7 @@ def _array_literal(value: Any, float32: bool) -> str:
     """
     single = value.dtype.kind in "fV" and value.dtype.itemsize <= 4
     plain = value.astype(np.float32) if value.dtype.kind == "V" else value
-    return literal(plain.tolist(), float32=float32 or single)
+    return literal_text(plain.tolist(), float32=float32 or single)
 
 
 _WRITERS: Final[dict[type, Callable[[Any, bool], str]]] = {

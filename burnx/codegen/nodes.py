@@ -2,7 +2,7 @@
 
 Expressions and statements are frozen data; ``layout.render`` makes text of them and adds every
 parenthesis that precedence asks for. ``Text`` is an atom: a name, a number or a string literal, as
-code. ``constant`` makes an expression of a Python value through ``literal``; text from a model
+code. ``constant`` makes an expression of a Python value through ``literal_text``; text from a model
 comes in no other way.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from burnx.codegen.literal import literal
+from burnx.codegen.literal import literal_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +299,7 @@ def constant(value: Any, *, float32: bool = False) -> Expr:
         return Dict(tuple(pairs))
     if isinstance(value, complex):
         return call("complex", constant(value.real), constant(value.imag))
-    code = literal(value, float32=float32)
+    code = literal_text(value, float32=float32)
     if code.startswith("float("):
         return call("float", Text(code[len("float(") : -1]))
     return Text(code)

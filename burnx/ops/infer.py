@@ -13,7 +13,7 @@ from burnx.tensor import Array, Undetermined
 from burnx.types import TensorType, Type
 
 
-def infer(
+def infer_types(
     operators: Operators,
     operator: Operator,
     inputs: Sequence[Value | None],
@@ -43,7 +43,7 @@ def infer_outputs(
     operators: Operators, operator: Operator, node: Node, wanted: int | None, counter: Any
 ) -> None:
     """Give a node its outputs, ``wanted`` of them or all."""
-    inferred = infer(operators, operator, node.inputs, node.attributes, wanted, counter)
+    inferred = infer_types(operators, operator, node.inputs, node.attributes, wanted, counter)
     for kind, known in inferred[:wanted]:
         value = Value(kind, producer=node)
         if known is not None and known.size <= KNOWN_ELEMENTS:

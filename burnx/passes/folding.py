@@ -14,7 +14,7 @@ from burnx.lowering import lower
 from burnx.passes.editing import Editor, edit, sweep
 from burnx.passes.linear import is_turning
 from burnx.program import Program
-from burnx.runtime.device import device, prepare
+from burnx.runtime.device import find_device, prepare
 from burnx.types import TensorType, Type
 
 GROWTH_BYTES = 64 * 1024
@@ -102,7 +102,7 @@ def evaluate(node: Node) -> list[Array] | None:
         program = lower(alone, [])
         if not _is_pure(program):
             return None
-        arrays = prepare(program, device("reference"))([])
+        arrays = prepare(program, find_device("reference"))([])
     except (BurnxError, ArithmeticError, LookupError, TypeError, ValueError, MemoryError):
         return None  # an error belongs to the run, which may never come here
     if all(_fits(array, value.type) for array, value in zip(arrays, node.outputs, strict=True)):

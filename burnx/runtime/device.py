@@ -44,7 +44,7 @@ _ABOUT = {
 _KINDS = ("opencl", "cuda")
 
 
-def device(name: str | Device | None = None) -> Device:
+def find_device(name: str | Device | None = None) -> Device:
     """The device of a name; without one, that of ``BURNX_DEVICE``, else ``cpu``.
 
     Raises: DeviceError if there is no such device here.

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, TypedDict
 
 from burnx.errors import UsageError
-from burnx.runtime.device import device
+from burnx.runtime.device import find_device
 
 
 class RunOptions(TypedDict, total=False):
@@ -32,4 +32,4 @@ def check_options(options: Mapping[str, Any]) -> None:
     if threads is not None and (not isinstance(threads, int) or threads < 1):
         raise UsageError(f"threads is a whole number from 1 on; found {threads!r}")
     if options.get("fallback") is not None:
-        device(options["fallback"])
+        find_device(options["fallback"])

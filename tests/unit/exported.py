@@ -15,7 +15,7 @@ from burnx.capture.recorder import GraphRecorder
 from burnx.dtype import float32
 from burnx.exporter.onnx_model import export_model
 from burnx.graph import Graph, Node, Value
-from burnx.runtime.device import device
+from burnx.runtime.device import find_device
 from burnx.shape import symbol
 from burnx.types import TensorType
 
@@ -41,7 +41,7 @@ def run_ort(model: Any, inputs: Arrays) -> Arrays:
 def agree(graph: Graph, inputs: Arrays, opset: int | None = None) -> Any:
     """Export, and compare onnxruntime, the graph itself and the file read back; gives the model."""
     model = export_model(graph, opset)
-    expected = LoadedModel(graph, device("cpu")).run(inputs)
+    expected = LoadedModel(graph, find_device("cpu")).run(inputs)
     for found in (run_ort(model, inputs), load(model).run(inputs)):
         assert list(found) == list(expected)
         for name, value in expected.items():

@@ -14,7 +14,7 @@ from burnx.importer.onnx_file import read_model
 from burnx.importer.onnx_graph import import_graph
 from burnx.lowering import lower
 from burnx.passes import run_passes
-from burnx.runtime.device import device, prepare
+from burnx.runtime.device import find_device, prepare
 
 Arrays = Mapping[str, Any]
 RNG = np.random.default_rng(0)
@@ -32,7 +32,9 @@ def graph_of(text: str, opset: int = 20, weights: Arrays | None = None) -> Graph
 
 def run(graph: Graph, inputs: Arrays) -> list[Any]:
     program = lower(graph, [value.type for value in graph.inputs])
-    return prepare(program, device("reference"))([inputs[value.name] for value in graph.inputs])
+    return prepare(program, find_device("reference"))(
+        [inputs[value.name] for value in graph.inputs]
+    )
 
 
 def check(

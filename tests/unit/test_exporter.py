@@ -20,7 +20,7 @@ from burnx.errors import ExportError, UsageError
 from burnx.exporter.onnx_model import export_model, write_model
 from burnx.graph import Graph, Node, Value
 from burnx.ops import find
-from burnx.runtime.device import device
+from burnx.runtime.device import find_device
 from burnx.shape import symbol
 from burnx.types import TensorType
 from tests.unit.exported import (
@@ -304,7 +304,7 @@ def test_large_weights_go_beside_it(tmp_path: Path) -> None:
     proto = onnx.load(str(path), load_external_data=False)
     places = {each.name: each.data_location for each in proto.graph.initializer}
     assert places == {"weight": TensorProto.DEFAULT, "big": TensorProto.EXTERNAL}
-    expected = LoadedModel(graph, device("cpu")).run({"x": ones(1, 3)})["z"]
+    expected = LoadedModel(graph, find_device("cpu")).run({"x": ones(1, 3)})["z"]
     for found in (run_ort(str(path), {"x": ones(1, 3)}), load(path).run({"x": ones(1, 3)})):
         np.testing.assert_allclose(found["z"], expected)
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from burnx.codegen.breaking import INSIDE, expr_doc
 from burnx.codegen.doc import print_doc
-from burnx.codegen.flat import flat
+from burnx.codegen.flat import flat_text
 from burnx.codegen.layout import render
 from burnx.codegen.nodes import (
     Assign,
@@ -98,7 +98,7 @@ def test_random_modules_are_a_fixed_point_of_ruff_format(seed: int) -> None:
 def test_an_expression_means_what_its_tree_says(seed: int, depth: int) -> None:
     tree = source_trees.expression(Random(seed), depth)
     wanted = ast.dump(source_trees.as_ast(tree))
-    assert ast.dump(ast.parse(flat(tree), mode="eval").body) == wanted
+    assert ast.dump(ast.parse(flat_text(tree), mode="eval").body) == wanted
     broken = f"(\n{print_doc(expr_doc(tree, INSIDE), 4, 30)}\n)"
     assert ast.dump(ast.parse(broken, mode="eval").body) == wanted
 
@@ -239,7 +239,7 @@ def test_a_comment_that_does_not_fit_is_dropped() -> None:
     ],
 )
 def test_an_expression_prints_as(expr: Expr, text: str) -> None:
-    assert flat(expr) == text
+    assert flat_text(expr) == text
 
 
 def test_blank_lines_are_the_styles() -> None:

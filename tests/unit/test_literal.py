@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from burnx.codegen.literal import comment, docstring_text, literal
+from burnx.codegen.literal import comment, docstring_text, literal_text
 from burnx.errors import UnsupportedError
 
 FORBIDDEN = set(
@@ -34,26 +34,26 @@ plain_values = st.recursive(
 
 @given(plain_values)
 def test_a_value_comes_back(value: Any) -> None:
-    back = ast.literal_eval(literal(value))
+    back = ast.literal_eval(literal_text(value))
     assert back == value and repr(back) == repr(value)
 
 
 @given(any_text)
 def test_text_is_one_printable_token(text: str) -> None:
-    code = literal(text)
+    code = literal_text(text)
     assert code.isprintable() and not set(code) & FORBIDDEN
     assert ast.literal_eval(code) == text
 
 
 @given(st.floats() | st.complex_numbers())
 def test_numbers_that_have_no_literal_are_calls(value: complex) -> None:
-    back = eval(literal(value), {"float": float, "complex": complex})
+    back = eval(literal_text(value), {"float": float, "complex": complex})
     assert repr(back) == repr(value)
 
 
 @given(st.floats(width=32))
 def test_a_float32_comes_back_in_few_digits(value: float) -> None:
-    code = literal(value, float32=True)
+    code = literal_text(value, float32=True)
     back = eval(code, {"float": float})
     assert np.float32(back).tobytes() == np.float32(value).tobytes() or math.isnan(value)
     assert sum(char.isdigit() for char in code.rstrip("0").lstrip("-0.")) <= 18
@@ -71,20 +71,20 @@ def test_a_float32_comes_back_in_few_digits(value: float) -> None:
     ],
 )
 def test_a_float_for_float32_prints_as(value: float, code: str) -> None:
-    assert literal(value, float32=True) == code
+    assert literal_text(value, float32=True) == code
 
 
 def test_arrays_are_nested_lists_in_their_own_precision() -> None:
-    assert literal(np.array([[0.1, 2], [3, 4]], np.float32)) == "[[0.1, 2.0], [3.0, 4.0]]"
-    assert literal(np.array([1, 2], np.int8)) == "[1, 2]"
-    assert literal(np.float32(0.2)) == "0.2"
-    assert literal(np.array([0.5], ml_dtypes.bfloat16)) == "[0.5]"
-    assert literal(np.array([True])) == "[True]"
+    assert literal_text(np.array([[0.1, 2], [3, 4]], np.float32)) == "[[0.1, 2.0], [3.0, 4.0]]"
+    assert literal_text(np.array([1, 2], np.int8)) == "[1, 2]"
+    assert literal_text(np.float32(0.2)) == "0.2"
+    assert literal_text(np.array([0.5], ml_dtypes.bfloat16)) == "[0.5]"
+    assert literal_text(np.array([True])) == "[True]"
 
 
 def test_other_types_are_refused() -> None:
     with pytest.raises(UnsupportedError, match="found set"):
-        literal({1})
+        literal_text({1})
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_other_types_are_refused() -> None:
     ],
 )
 def test_text_prints_as(text: str, code: str) -> None:
-    assert literal(text) == code
+    assert literal_text(text) == code
 
 
 @given(any_text, st.integers(0, 60))
