@@ -7,7 +7,7 @@ Start reading at ``builder.py``; ``writer.py`` holds what has nothing to do with
 
 from burnx.builder.builder import Builder
 from burnx.builder.clean import remove_dead
-from burnx.builder.joining import join_types
+from burnx.builder.joining import closed, join_types
 from burnx.builder.writer import Operators, flat_tensors
 
-__all__ = ["Builder", "Operators", "flat_tensors", "join_types", "remove_dead"]
+__all__ = ["Builder", "Operators", "closed", "flat_tensors", "join_types", "remove_dead"]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from burnx.errors import ModelError
+from burnx.shape import Dim
 from burnx.types import OptionalType, SequenceType, TensorType, Type
 
 
@@ -45,3 +48,11 @@ def opened(kind: Type) -> Type:
         return kind
     dims = tuple(dim if isinstance(dim, int) else None for dim in kind.shape)
     return TensorType(kind.dtype, dims)  # type: ignore[arg-type]
+
+
+def closed(kind: Type, fresh: Callable[[], Dim]) -> Type:
+    """``kind`` with a ``fresh`` size for each that is None."""
+    if not isinstance(kind, TensorType) or kind.shape is None:
+        return kind
+    dims = (fresh() if dim is None else dim for dim in kind.shape)
+    return TensorType(kind.dtype, tuple(dims))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+from burnx.builder.joining import closed
 from burnx.builder.known import fold, native, number_of
 from burnx.errors import ModelError
 from burnx.primitives import PRIMITIVES
@@ -182,10 +183,7 @@ class Writer:
 
     def renamed(self, kind: Type) -> Type:
         """``kind`` with a symbol of a body's own for each size that may change from turn to turn."""
-        if not isinstance(kind, TensorType) or kind.shape is None:
-            return kind
-        dims = (symbol(f"_{next(self.counter)}") if dim is None else dim for dim in kind.shape)
-        return TensorType(kind.dtype, tuple(dims))
+        return closed(kind, lambda: symbol(f"_{next(self.counter)}"))
 
     def visible(self, kind: Type) -> Type:
         """``kind`` with None for each size that uses a symbol from inside a body."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from burnx.builder import join_types
+from burnx.builder import closed, join_types
 from burnx.capture.lazy import default_recorder
 from burnx.capture.recorder import GraphRecorder
 from burnx.errors import CallError, ShapeError
@@ -38,22 +38,14 @@ def _looped(
     """The graph of a body, the types of its state widened until they hold from turn to turn."""
     kinds = list(state)
     for _ in range(4):
-        opened = [_open(kind, recorder) for kind in kinds]
-        graph = recorder.body(function, [*fixed, *opened, *after])
+        given = [closed(kind, recorder.fresh) for kind in kinds]
+        graph = recorder.body(function, [*fixed, *given, *after])
         results = [value.type for value in graph.outputs[skip : skip + len(kinds)]]
         wider = [join_types(a, b) for a, b in zip(kinds, results, strict=True)]
         if wider == kinds:
             break
         kinds = wider
     return graph
-
-
-def _open(kind: Type, recorder: GraphRecorder) -> Type:
-    if not isinstance(kind, TensorType) or kind.shape is None:
-        return kind
-    return TensorType(
-        kind.dtype, tuple(recorder.fresh() if dim is None else dim for dim in kind.shape)
-    )
 
 
 def _given(tensors: Sequence[Tensor]) -> Any:
@@ -131,7 +123,7 @@ def sequence_map(body: Callable[..., Any], sequence: Any, *others: Any) -> Any:
     """
     recorder = _recorder(sequence, *others)
     given = recorder.as_tensors([sequence, *others])
-    kinds = [_open(_element(item.type), recorder) for item in given]
+    kinds = [closed(_element(item.type), recorder.fresh) for item in given]
     graph = recorder.body(body, kinds)
     values = [item.ref for item in given]
     count = len(graph.outputs)

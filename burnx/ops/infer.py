@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from burnx.builder import Builder, Operators
+from burnx.builder import Builder, Operators, closed
 from burnx.graph import KNOWN_ELEMENTS, Node, Value
 from burnx.ops.operator import Operator
 from burnx.shape import symbol
@@ -32,7 +32,7 @@ def infer_types(
             results = operator.lower(builder, operands, attributes, count or 0)
     except Undetermined:
         found = _unknown(operator, inputs, attributes, count)
-        return [(_closed(kind, counter), None) for kind in found]
+        return [(closed(kind, lambda: symbol(f"_{next(counter)}")), None) for kind in found]
     return [
         (tensor.type, tensor.ref.array if tensor.ref.array is not None else tensor.ref.known)
         for tensor in results
@@ -62,14 +62,6 @@ def _unknown(
     if operator.type_rule is not None:
         return list(operator.type_rule(types, attributes, wanted))[:wanted]
     return [_or_float(operator.dtype_rule(types, place), types) for place in range(wanted)]
-
-
-def _closed(kind: Type, counter: Any) -> Type:
-    """``kind`` with a new symbol for each size of None."""
-    if not isinstance(kind, TensorType) or kind.shape is None:
-        return kind
-    dims = (symbol(f"_{next(counter)}") if dim is None else dim for dim in kind.shape)
-    return TensorType(kind.dtype, tuple(dims))
 
 
 def _or_float(kind: Type | None, inputs: Sequence[Type | None]) -> Type:
