@@ -13,7 +13,7 @@ from burnx.cli.console import STDOUT, Console, json_option, table
 
 
 @click.command("conformance")
-@click.option("--device", metavar="D", default="cpu", help="reference, cpu, opencl:N or cuda:N.")
+@click.option("--device", metavar="D", help="reference, cpu, opencl:N or cuda:N.")
 @click.option("--route", metavar="LIST", default="run,source,roundtrip", help="Default: all.")
 @click.option("--filter", "pattern", metavar="REGEX", help="Only tests whose name matches.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Tests at a time.")
@@ -26,7 +26,7 @@ def conformance_command(console: Console, /, route: str, **options: Any) -> None
     from burnx.conformance import report, suite
     from burnx.runtime.device import find_device
 
-    find_device(options["device"])
+    options["device"] = find_device(options["device"]).name
     writers = {"html": report.render_html, "markdown": report.render_markdown}
     files = {kind: options.pop(kind) for kind in writers}
     options["jobs"] = options["jobs"] or max(1, len(os.sched_getaffinity(0)))
