@@ -64,7 +64,7 @@ def cond(condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) 
         "else_branch": recorder.body(otherwise, ()),
     }
     count = len(branches["then_branch"].outputs)
-    return _given(recorder.record(find("", "If"), [flag.ref], dict(branches), count))
+    return _given(recorder.record(find("", "If"), [recorder.own(flag)], dict(branches), count))
 
 
 def loop(body: Callable[..., Any], *state: Any, trips: Any = None, condition: Any = None) -> Any:
@@ -77,7 +77,7 @@ def loop(body: Callable[..., Any], *state: Any, trips: Any = None, condition: An
     limit, flag, *carried = recorder.as_tensors([trips, condition, *state])
     kinds = [item.ref.type for item in carried]
     graph = _looped(recorder, body, _SCALARS, kinds, (), 1)
-    values = [None if item is None else item.ref for item in (limit, flag, *carried)]
+    values = [None if item is None else recorder.own(item) for item in (limit, flag, *carried)]
     return _given(
         recorder.record(find("", "Loop"), values, {"body": graph}, len(graph.outputs) - 1)
     )
@@ -112,7 +112,7 @@ def scan(
         "scan_output_directions": output_backwards,
     }
     attributes |= {name: list(value) for name, value in given.items() if value is not None}
-    values = [item.ref for item in (*carried, *scanned)]
+    values = [recorder.own(item) for item in (*carried, *scanned)]
     return _given(recorder.record(find("", "Scan"), values, attributes, len(graph.outputs)))
 
 
@@ -125,7 +125,7 @@ def sequence_map(body: Callable[..., Any], sequence: Any, *others: Any) -> Any:
     given = recorder.as_tensors([sequence, *others])
     kinds = [closed(_element(item.type), recorder.fresh) for item in given]
     graph = recorder.body(body, kinds)
-    values = [item.ref for item in given]
+    values = [recorder.own(item) for item in given]
     count = len(graph.outputs)
     return _given(recorder.record(find("", "SequenceMap"), values, {"body": graph}, count))
 

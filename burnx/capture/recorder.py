@@ -55,7 +55,7 @@ class GraphRecorder:
     def call(self, operator: Operator, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
         given = dict(attributes)
         wanted = given.pop("outputs", None)
-        values = [None if item is None else item.ref for item in inputs]
+        values = [None if item is None else self.own(item) for item in inputs]
         if operator.body_rule is not None:
             types = [None if item is None else item.type for item in values]
             kinds = operator.body_rule(types, given)
@@ -100,6 +100,24 @@ class GraphRecorder:
                 name = symbol_name(dim)
                 if name is not None:
                     self.homes.setdefault(name, (value, axis))
+
+    def own(self, tensor: Tensor) -> Value:
+        """The value of a tensor that is used here: what a plain call gave is a constant.
+
+        Raises: TraceError if it was made while something else was captured.
+        """
+        scope: GraphRecorder | None = self
+        while scope is not None and scope is not tensor.recorder:
+            scope = scope.parent
+        if scope is None and tensor.recorder.depth >= 0:
+            raise TraceError(
+                f"{caller()}: a tensor is of use only while what made it is captured; "
+                "this one was kept from another call or taken out of a branch or loop"
+            )
+        if scope is None:
+            tensor.recorder.value_of(tensor, "a capture")
+        value: Value = tensor.ref  # type: ignore[assignment]
+        return value
 
     def constant(self, array: Array) -> Tensor:
         return Tensor(self, constant_value(array))
@@ -216,7 +234,7 @@ class GraphRecorder:
                     f"{function.__qualname__} gives a tensor for each result, not None"
                 )
             tensors = inner.as_tensors(listed)
-        inner.graph.outputs = [item.ref for item in tensors]
+            inner.graph.outputs = [inner.own(item) for item in tensors]
         inner.graph.output_names = [""] * len(tensors)
         return inner.graph
 

@@ -50,7 +50,7 @@ def trace_call(
     for place, item in enumerate(results):
         tensor = item if isinstance(item, Tensor) else recorder.constant(_array(item))
         name, declared = outputs[place] if place < len(outputs) else ("", None)
-        value: Any = tensor.ref
+        value: Any = recorder.own(tensor)
         if declared is not None and value.producer is not None:
             value.type = _with_rank(value.type, declared)
         graph.outputs.append(value)

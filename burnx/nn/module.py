@@ -101,14 +101,16 @@ class Module:
 
     # ---------------------------------------------------------------- weights
     @classmethod
-    def load(cls, path: str | Path | None = None) -> Self:
+    def load(cls, path: str | Path | None = None, *, strict: bool = True) -> Self:
         """A new module with weights from a file, by default ``WEIGHTS`` beside the file of its class.
 
-        One without parameters needs no file.  Raises: WeightsError if they are missing, damaged or of another shape.
+        One without parameters needs no file, and one that was cut leaves the rest of the file.  Without ``strict``
+        a layer that is new or changed keeps its fresh weights.  Raises: WeightsError if weights are missing,
+        damaged or of another shape.
         """
         module = cls()
         if path is not None or any(True for _ in module.parameters()):
-            module.load_weights(path if path is not None else weights_beside(cls))
+            module.load_weights(path if path is not None else weights_beside(cls), strict=strict)
         return module
 
     def load_weights(
@@ -117,12 +119,13 @@ class Module:
         """Take weights from a safetensors file and give a line for each that did not fit.
 
         ``remap`` turns names of the file into names of parameters.  Raises: WeightsError listing those lines, if
-        ``strict``.
+        ``strict`` and a parameter is left without weights.
         """
         weights = open_weights(path)
         wanted = dict(self.named_parameters())
         names = _names_in(weights, remap)
-        problems = [f"unexpected: {name}" for name in names if name not in wanted]
+        surplus = [f"unexpected: {name}" for name in names if name not in wanted]
+        problems: list[str] = []
         for name, parameter in wanted.items():
             if name not in names:
                 problems.append(f"missing: {name} {parameter.kind[0]}")
@@ -135,9 +138,10 @@ class Module:
         if strict and problems:
             raise WeightsError(
                 f"weights in {str(path)!r} do not fit {type(self).__name__}:\n  "
-                + "\n  ".join(problems)
+                + "\n  ".join(surplus + problems)
+                + "\nload(strict=False) leaves fresh weights where none fit"
             )
-        return problems
+        return surplus + problems
 
     def save_weights(self, path: str | Path) -> None:
         """Write every parameter to a safetensors file."""

@@ -170,6 +170,23 @@ def test_loading_may_be_lenient(tmp_path: Path) -> None:
     np.testing.assert_array_equal(module.scale.data, arrays["scale"])
 
 
+def test_what_was_cut_off_needs_no_weights(tmp_path: Path) -> None:
+    path = tmp_path / "more.safetensors"
+    save_weights(path, {**other_weights(Stack()), "tail.weight": np.ones(3, np.float32)}, None)
+    assert Stack.load(path).load_weights(path) == ["unexpected: tail.weight"]
+
+
+def test_changed_layer_keeps_fresh_weights_where_that_is_wanted(tmp_path: Path) -> None:
+    path, arrays = tmp_path / "part.safetensors", other_weights(Stack())
+    arrays["head.weight"] = np.ones((9, 9), np.float32)
+    save_weights(path, arrays, None)
+    with pytest.raises(WeightsError, match=r"load\(strict=False\) leaves fresh weights"):
+        Stack.load(path)
+    found = Stack.load(path, strict=False)
+    np.testing.assert_array_equal(found.head.weight.data, Stack().head.weight.data)
+    np.testing.assert_array_equal(found.scale.data, arrays["scale"])
+
+
 @pytest.mark.parametrize("is_mapping", [True, False])
 def test_names_may_be_turned_into_others(is_mapping: bool, tmp_path: Path) -> None:
     path, arrays = tmp_path / "named.safetensors", other_weights(Stack())
