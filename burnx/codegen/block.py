@@ -64,11 +64,15 @@ class Context:
 
 @dataclass(slots=True)
 class Block:
-    """The statements of one function; ``env`` are the variables, ``outer`` names that must not be hidden."""
+    """The statements of one function; ``env`` are the variables, ``outer`` names that must not be hidden.
+
+    ``captured`` are the variables of the functions around it: to assign one would make it local.
+    """
 
     context: Context
     env: dict[Value, str]
     outer: set[str] = field(default_factory=set)
+    captured: frozenset[str] = frozenset()
     parameters: set[str] = field(default_factory=set)
     left: Counter[Value] = field(default_factory=Counter)
     in_place: dict[Value, Item] = field(default_factory=dict)
@@ -185,7 +189,7 @@ class Block:
         first = next(iter(self._leaves(item)), None)
         if first is not None and first in dying and first in self.env:
             name = self.env[first]
-            if name not in self.parameters or name == "x":
+            if name not in self.captured and (name not in self.parameters or name == "x"):
                 return name
             return self._free_name("x", free)
         return self._free_name(self._role(item), free)

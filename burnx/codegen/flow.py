@@ -28,7 +28,7 @@ def _function(block: Block, graph: Graph, wanted: str) -> str:
     title = block._free_name(wanted, set())
     visible = set(block.env.values()) | block.outer | {title}
     env = dict(block.env)
-    inner = type(block)(block.context, env, visible)
+    inner = type(block)(block.context, env, visible, frozenset(visible))
     params = []
     for place, value in enumerate(graph.inputs):
         param = inner._free_name(snake_case(value.name) or f"state_{place}", set())

@@ -8,7 +8,8 @@ comes in no other way.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -275,6 +276,18 @@ def name(*parts: str) -> Expr:
     for part in rest:
         expr = Attr(expr, part)
     return expr
+
+
+def texts(node: Any) -> Iterator[Text]:
+    """Every atom of a tree."""
+    if isinstance(node, Text):
+        yield node
+    elif isinstance(node, tuple):
+        for item in node:
+            yield from texts(item)
+    elif is_dataclass(node):
+        for each in fields(node):
+            yield from texts(getattr(node, each.name))
 
 
 def call(func: str | Expr, *args: Expr, **kwargs: Expr) -> Call:

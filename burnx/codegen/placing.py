@@ -76,6 +76,7 @@ def place_constants(root: Call, kept: set[Value], extra: Iterable[Value] = ()) -
                 if places.constants.setdefault(value, path) != path:
                     places.ties[path] = value
                 taken[path] = value
+            taken.setdefault(item.path, item)
             for given in item.layer.inputs:
                 if given is not None and given.is_constant:
                     users.setdefault(given, []).append(owner)
@@ -117,14 +118,14 @@ def _wanted(value: Value, owner: Path) -> Path:
 
 def _free(path: Path, taken: dict[Path, object]) -> Path:
     """``path``, or one like it that is no attribute yet and lies below none that holds no others."""
+    for length in range(1, len(path)):
+        if isinstance(taken.get(path[:length]), (Value, LayerCall)):
+            path = (*path[: length - 1], "_".join(path[length - 1 :]))
+            break
     found, number = path, 1
-    while found in taken or any(
-        isinstance(taken.get(found[:length]), Value) for length in range(1, len(found))
-    ):
+    while found in taken:
         number += 1
         found = (*path[:-1], f"{path[-1]}_{number}")
-        if number > 10_000:
-            return (f"{path[-1]}_{len(taken)}",)
     return found
 
 

@@ -30,6 +30,7 @@ from burnx.codegen.nodes import (
     Tuple,
     constant,
     name,
+    texts,
 )
 from burnx.codegen.placing import Places, place_constants
 from burnx.codegen.resizing import resource_sizes
@@ -40,6 +41,8 @@ from burnx.codegen.tree import Item, LayerCall, Op, build_tree
 from burnx.dtype import dtype_name, string
 from burnx.graph import Graph, Node, Value, constant_value
 from burnx.types import MapType, OptionalType, SequenceType, TensorType, Type
+
+IMPORTED = frozenset({"Input", "Output", "Tensor", "nn", "ops"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +72,10 @@ def make_source(
             classes.define(item)
     weights = tuple(_weights(places))
     model = _model(graph, root, classes, class_name, defaults)
-    head = _head(graph, origin, file, classes, bool(weights), class_name, weights)
-    body = (*head, *classes.definitions.values(), model)
+    definitions = (*classes.definitions.values(), model)
+    imported = sorted({name.code for name in texts(definitions)} & IMPORTED | classes.flow)
+    head = _head(graph, origin, file, imported, class_name, weights)
+    body = (*head, *definitions)
     return Source(render(Module(body)), weights, len(classes.definitions) + 1)
 
 
@@ -194,15 +199,13 @@ def _head(
     graph: Graph,
     origin: str,
     file: str,
-    classes: Classes,
-    has_weights: bool,
+    imported: Sequence[str],
     title: str,
     weights: Sequence[tuple[str, str, Any]],
 ) -> list[Stmt]:
-    names = ["Input", "Output", "Tensor", *sorted({*classes.flow, "nn", "ops"})]
     text = _describe(graph, origin, title, weights)
-    head: list[Stmt] = [Docstring(text), Import("burnx", tuple(names))]
-    if has_weights:
+    head: list[Stmt] = [Docstring(text), Import("burnx", tuple(imported))]
+    if weights:
         head.append(Assign(Text("WEIGHTS"), constant(file)))
     return head
 

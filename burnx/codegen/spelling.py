@@ -137,6 +137,8 @@ def _compare(symbol: str) -> Spelling:
         left, right = args
         if left is None or right is None or not _is_tensor(left):
             return None
+        if right in (Text("True"), Text("False")):
+            return None  # a reader would take it for a test of one truth
         return Compare(symbol, left, right)
 
     return rule

@@ -147,6 +147,8 @@ def stft(
     Shapes: (batch, n, 1 or 2) -> (batch, frames, bins, 2).
     Source: ONNX STFT-17
     """
+    if signal.ndim == 2:  # real, its last axis left out, as PyTorch writes it
+        signal = waist.reshape(signal, (*signal.shape, 1))
     step = scalar_dim(waist.cast_to(frame_step, int64))
     if frame_length is not None:
         length = scalar_dim(waist.cast_to(frame_length, int64))

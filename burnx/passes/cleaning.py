@@ -88,7 +88,17 @@ def _dropout(node: Node, match: Match) -> Value | None:
 @rewrite("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Expand", "Tile")
 def _same_shape(node: Node, match: Match) -> Value | None:
     """reshape(x, shape of x) = x, and the same for all that only spreads or regroups"""
+    if node.operator == "Squeeze" and not _has_no_axis_of_1(node.inputs[0]):
+        return None
     return _unchanged(node)
+
+
+def _has_no_axis_of_1(value: Value | None) -> bool:
+    """Whether there is surely nothing to squeeze; what a file declares of its outputs may be too narrow."""
+    kind = None if value is None else value.type
+    if not isinstance(kind, TensorType) or kind.shape is None:
+        return False
+    return all(isinstance(dim, int) and dim != 1 for dim in kind.shape)
 
 
 @rewrite("Slice")
