@@ -141,14 +141,18 @@ def export_onnx(
 def compile(model: Callable[..., Any], device: str | Device | None = None) -> Compiled:
     """A module or function that is captured once for each kind of input and then only run.
 
-    A Python decision on a tensor's value inside it is an error that names its line.
+    A Python decision on a tensor's value inside it is an error that names its line.  New weights are noticed; another
+    change of the module is not.
     """
 
     def capture(inputs: Mapping[str, Any]) -> Graph:
         return _trace(model, inputs, {}, False)
 
+    def weights() -> list[Any]:
+        return [each.data for each in model.parameters()] if isinstance(model, Module) else []
+
     names = [each.name for each in _signature(model)]
-    return Compiled(names, capture, find_device(device))
+    return Compiled(names, capture, weights, find_device(device))
 
 
 # ------------------------------------------------------------------------------- arguments of what is traced

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from burnx.dtype import DType, as_array, dtype_name
+from burnx.dtype import DType, as_array, dtype_name, string
 from burnx.errors import InputError
 from burnx.shape import Dim, evaluate, shape_text, symbol, symbol_name, symbols
 from burnx.tensor import to_numpy
@@ -73,6 +73,8 @@ def check_value(name: str, kind: Type, given: Any, sizes: dict[str, int]) -> Any
     if array.size == 0 and isinstance(given, (list, tuple)):
         array = array.astype(kind.dtype)  # an empty list says nothing of a dtype
     check_dtype(name, kind, array.dtype)
+    if array.dtype == string and not all(isinstance(item, str) for item in array.flat):
+        raise InputError(f'input "{name}" is an array of str, which not all of its elements are')
     if kind.shape == () and array.shape == (1,):
         array = array.reshape(())  # NumPy's ascontiguousarray makes this of a scalar
     check_shape(name, kind, array.shape, sizes)

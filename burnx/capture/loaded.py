@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import is_not
 from threading import Lock
 from typing import Any
 
@@ -152,13 +153,19 @@ def _run_type(value: Value, given: Any) -> Type:
 class Compiled:
     """A module or function that is captured once for each kind of input.
 
-    ``names`` are those of its inputs, in order.  Calls from several threads are independent.
+    ``names`` are those of its inputs, in order; where ``weights`` gives other arrays than before, everything is
+    captured anew.  Calls from several threads are independent.
     """
 
     def __init__(
-        self, names: Sequence[str], capture: Callable[[Mapping[str, Any]], Graph], where: Device
+        self,
+        names: Sequence[str],
+        capture: Callable[[Mapping[str, Any]], Graph],
+        weights: Callable[[], list[Any]],
+        where: Device,
     ) -> None:
-        self._names, self._capture, self.device = names, capture, where
+        self._names, self._capture, self._weights, self.device = names, capture, weights, where
+        self._seen: list[Any] = []
         self._models: dict[Any, LoadedModel] = {}
         self._lock = Lock()
 
@@ -172,6 +179,10 @@ class Compiled:
         return tensors[0] if len(tensors) == 1 else tuple(tensors)
 
     def _model(self, given: Mapping[str, Any]) -> LoadedModel:
+        weights = self._weights()
+        if len(weights) != len(self._seen) or any(map(is_not, weights, self._seen)):
+            with self._lock:
+                self._seen, self._models = weights, {}
         key = tuple((name, _exact_kind(value)) for name, value in given.items())
         model = self._models.get(key)
         if model is None:

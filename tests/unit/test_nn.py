@@ -267,3 +267,12 @@ def test_import_writes_over_nobodys_work(kind: str, model: Path, tmp_path: Path)
     burnx.import_onnx(model, target, force=True)
     assert target.read_text() == text
     assert weights.read_bytes() == before
+
+
+def test_compiled_modules_notice_new_weights() -> None:
+    layer = nn.Linear(3, 2)
+    compiled = burnx.compile(layer)
+    x = np.ones((1, 3), np.float32)
+    before = compiled(x).numpy()
+    layer.weight.data = layer.weight.data + 1
+    np.testing.assert_allclose(compiled(x).numpy(), before + 3, rtol=1e-5)
