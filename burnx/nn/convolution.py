@@ -32,6 +32,17 @@ def _unless_one(name: str, value: Size, axes: int) -> dict[str, Any]:
     return {name: values} if any(each != 1 for each in values) else {}
 
 
+def _settings(
+    kernel: list[int], stride: Size, padding: Padding, dilation: Size, groups: int
+) -> dict[str, Any]:
+    """The attributes of a convolution, those that are not the default."""
+    axes = len(kernel)
+    found: dict[str, Any] = {"kernel_shape": kernel, **_padding(padding, axes)}
+    found |= _unless_one("strides", stride, axes)
+    found |= _unless_one("dilations", dilation, axes)
+    return found | ({"group": groups} if groups != 1 else {})
+
+
 class _Conv(Module):
     """Correlation of (batch, channels, *s) with weight (out_channels, in_channels / groups, *kernel_size).
 
@@ -56,10 +67,7 @@ class _Conv(Module):
         kernel = _each(kernel_size, self.axes)
         self.weight = Parameter(out_channels, in_channels // groups, *kernel, dtype=dtype)
         self.bias = Parameter(out_channels, dtype=dtype, init="zeros") if bias else None
-        self.attributes: dict[str, Any] = {"kernel_shape": kernel, **_padding(padding, self.axes)}
-        self.attributes |= _unless_one("strides", stride, self.axes)
-        self.attributes |= _unless_one("dilations", dilation, self.axes)
-        self.attributes |= {"group": groups} if groups != 1 else {}
+        self.attributes = _settings(kernel, stride, padding, dilation, groups)
 
     def forward(self, x: Tensor) -> Tensor:
         return ops.conv(x, self.weight, self.bias, **self.attributes)
@@ -102,10 +110,7 @@ class _ConvTranspose(Module):
         kernel = _each(kernel_size, self.axes)
         self.weight = Parameter(in_channels, out_channels // groups, *kernel, dtype=dtype)
         self.bias = Parameter(out_channels, dtype=dtype, init="zeros") if bias else None
-        self.attributes: dict[str, Any] = {"kernel_shape": kernel, **_padding(padding, self.axes)}
-        self.attributes |= _unless_one("strides", stride, self.axes)
-        self.attributes |= _unless_one("dilations", dilation, self.axes)
-        self.attributes |= {"group": groups} if groups != 1 else {}
+        self.attributes = _settings(kernel, stride, padding, dilation, groups)
         extra = _each(output_padding, self.axes)
         self.attributes |= {"output_padding": extra} if any(extra) else {}
         self.attributes |= {"output_shape": list(output_shape)} if output_shape is not None else {}
