@@ -77,6 +77,10 @@ def _check(entry: Input, value: Any, sizes: dict[str, int]) -> Any:
     if "map" in entry.kind:
         return value
     value = given_tensor(value)
+    if not isinstance(value, Tensor):
+        raise InputError(
+            f'input "{entry.name}" ({kind}) is one tensor, not a {type(value).__name__}'
+        )
     if not isinstance(kind, TensorType) or not isinstance(value.type, TensorType):
         return value
     if value.dtype != kind.dtype:
