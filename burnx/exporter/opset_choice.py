@@ -23,7 +23,7 @@ _FIRST = {"ai.onnx.ml": 3}
 # operators that changed between 13 and 20 in nothing but dtypes and attributes
 _ALIKE = """
 Add Cast ConstantOfShape CumSum DequantizeLinear Div Equal GRU GreaterOrEqual Identity If IsInf IsNaN LSTM
-LeakyRelu LessOrEqual Loop LpPool Mul PRelu Pad Pow QuantizeLinear RNN ReduceMax ReduceMin Relu Reshape Scan
+LeakyRelu LessOrEqual Loop LpPool Mul PRelu Pad Pow QuantizeLinear RNN ReduceMax ReduceMin Relu Reshape Resize Scan
 ScatterElements ScatterND Shape Size Sub Where
 """
 _ALIKE_BEFORE_20 = frozenset(_ALIKE.split())

@@ -144,7 +144,8 @@ def test_sizes_used_in_a_subgraph_are_given_outside() -> None:
         (node_graph("Identity", TensorType(DTYPES["int2"], (2,))), 25),
         (node_graph("Swish", MATRIX), 20),
         (node_graph("Mod", MATRIX, MATRIX), 20),
-        (node_graph("RMSNormalization", MATRIX, TensorType(float32, (3,))), 23),
+        (node_graph("RMSNormalization", MATRIX, TensorType(float32, (3,))), 20),
+        (node_graph("CumProd", MATRIX, TensorType(int64, ())), 26),
     ],
 )
 def test_the_lowest_opset_that_can_say_it(graph: Graph, opset: int) -> None:
@@ -154,8 +155,8 @@ def test_the_lowest_opset_that_can_say_it(graph: Graph, opset: int) -> None:
 
 
 def test_a_given_opset_that_cannot_say_it_names_the_node() -> None:
-    graph = node_graph("RMSNormalization", MATRIX, TensorType(float32, (3,)))
-    with pytest.raises(ExportError, match=r'opset 22 .*"the_node" \(RMSNormalization\)'):
+    graph = node_graph("CumProd", MATRIX, TensorType(int64, ()))
+    with pytest.raises(ExportError, match=r'opset 22 .*"the_node" \(CumProd\)'):
         export_model(graph, 22)
     with pytest.raises(ExportError, match="'input' cannot be tensor"):
         export_model(node_graph("Identity", TensorType(DTYPES["int4"], (2,))), 20)
@@ -167,6 +168,38 @@ def test_a_given_opset_that_cannot_say_it_names_the_node() -> None:
 def test_opsets_that_nothing_is_written_at(opset: int) -> None:
     with pytest.raises(ExportError, match=f"not {opset}"):
         export_model(node_graph("Neg", MATRIX), opset)
+
+
+@pytest.mark.parametrize("opset", [13, 17, 18, 22])
+@pytest.mark.parametrize(
+    ("operator", "weights", "attributes"),
+    [
+        ("Gelu", 0, {}),
+        ("Gelu", 0, {"approximate": "tanh"}),
+        ("HardSwish", 0, {}),
+        ("Mish", 0, {}),
+        ("LayerNormalization", 1, {"epsilon": 0.5}),
+        ("LayerNormalization", 2, {"axis": 1}),
+        ("RMSNormalization", 1, {"axis": -1}),
+    ],
+)
+def test_what_a_lift_made_is_said_in_older_words(
+    operator: str, weights: int, attributes: Any, opset: int
+) -> None:
+    kinds = [MATRIX, *[TensorType(float32, (3,))] * weights]
+    graph = node_graph(operator, *kinds, **attributes)
+    inputs = {f"x{place}": ones(*kind.shape) - 3 for place, kind in enumerate(kinds)}
+    assert opset_of(agree(graph, inputs, opset)) == opset
+
+
+def test_low_precision_is_normalised_in_high_precision_at_older_opsets() -> None:
+    half = DTYPES["float16"]
+    graph = node_graph("LayerNormalization", TensorType(half, (2, 3)), TensorType(half, (3,)))
+    inputs = {"x0": (ones(2, 3) * 100).astype(half), "x1": ones(3).astype(half)}
+    model = export_model(graph, 13)
+    found = run_ort(model, inputs)["y"]
+    row = np.array([-1.5, 0, 1.5]) / np.sqrt(1.5) * [1, 2, 3]
+    np.testing.assert_allclose(found, np.stack([row, row]), rtol=1e-2)
 
 
 def test_swish_is_a_product_below_opset_24() -> None:
