@@ -89,6 +89,8 @@ def log_softmax(input: T, *, axis: int = -1) -> T:
 def hardmax(input: T, *, axis: int = -1) -> T:
     """1 at the first greatest element along an axis, else 0.  Source: ONNX Hardmax-13"""
     place = normal_axis(axis, input.ndim)
+    if input.shape[place] == 0:
+        return input
     found = _place_of("max", input, place, 1, 0)
     behind = [1] * (input.ndim - place - 1)
     positions = waist.reshape(waist.iota(input.shape[place]), [input.shape[place], *behind])

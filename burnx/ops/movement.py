@@ -246,8 +246,8 @@ def _span(start: Dim, end: Dim, step: int, n: Dim) -> tuple[Dim, Dim]:
     """Where a slice starts and how many elements it has."""
     if step == 0:
         raise ShapeError("a slice has a step other than 0")
-    low, high = (0, n) if step > 0 else (-1, n - 1)
-    first, last = _clamp(_from_start(start, n), low, high), _clamp(_from_start(end, n), low, high)
+    first = _clamp(_from_start(start, n), 0, n if step > 0 else n - 1)
+    last = _clamp(_from_start(end, n), *((0, n) if step > 0 else (-1, n - 1)))
     distance = last - first if step > 0 else first - last
     count = maximum(-((-distance) // _size(step)), 0)
     return (first if count != 0 else 0), count
