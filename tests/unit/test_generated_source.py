@@ -129,3 +129,13 @@ def test_a_signal_may_leave_out_its_last_axis(tmp_path: Path) -> None:
         <int64 step = {3}, float[8] window = {1, 2, 3, 4, 4, 3, 2, 1}> { y = STFT(x, step, window) }"""
     )
     agrees(model, tmp_path, {"x": np.arange(32, dtype=np.float32).reshape(2, 16) % 7})
+
+
+def test_text_for_a_tensor_is_refused(tmp_path: Path) -> None:
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17]> g (float[n] x) => (float[n] y) { y = Neg(x) }'
+    )
+    source_of(model, tmp_path)
+    network: Any = load_network(f"{tmp_path / 'model.py'}:Model")
+    with pytest.raises(burnx.BurnxError, match='input "x"'):
+        network("abc")
