@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 
 import numpy as np
@@ -135,4 +136,5 @@ LIFTED: dict[tuple[str, str], Spelling] = {
     ("", "Mish"): _spelled_before(18, _mish),
     ("", "LayerNormalization"): _spelled_before(17, _layer_norm),
     ("", "RMSNormalization"): _spelled_before(23, _rms_norm),
+    ("", "SimplifiedLayerNormalization"): _spelled_before(sys.maxsize, _rms_norm),
 }

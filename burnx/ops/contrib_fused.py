@@ -7,7 +7,6 @@ from typing import Any
 
 from burnx import waist
 from burnx.dtype import compute_dtype, int32
-from burnx.errors import ModelError
 from burnx.ops.kinds import T1, Float32, Int32, T
 from burnx.ops.operator import operator, table
 from burnx.tensor import Tensor
@@ -90,6 +89,12 @@ def _swapped(x: Tensor) -> Tensor:
     return waist.transpose(x, [*range(rank - 2), rank - 1, rank - 2]) if rank > 1 else x
 
 
+def _first_behind_batch(x: Tensor) -> Tensor:
+    """Shapes: (m, *batch, k) -> (*batch, m, k)"""
+    rank = x.ndim
+    return waist.transpose(x, [*range(1, rank - 1), 0, rank - 1]) if rank > 2 else x
+
+
 @operator("FusedMatMul", since=(1,), domain=MICROSOFT)
 def fused_mat_mul(
     a: T,
@@ -101,9 +106,13 @@ def fused_mat_mul(
     transBatchA: int = 0,
     transBatchB: int = 0,
 ) -> T:
-    """alpha a b, either matrix transposed first.  Source: onnxruntime com.microsoft FusedMatMul-1"""
-    if transBatchA or transBatchB:
-        raise ModelError("FusedMatMul transposes matrices, not batches (transBatchA, transBatchB)")
+    """alpha a b, either matrix transposed first; with transBatch its first axis stands before the batch.
+
+    Source: onnxruntime com.microsoft FusedMatMul-1
+    """
+    a, b = (
+        _first_behind_batch(x) if flag else x for x, flag in ((a, transBatchA), (b, transBatchB))
+    )
     left, right = (_swapped(x) if flag else x for x, flag in ((a, transA), (b, transB)))
     product: Tensor = find("MatMul")(left, right)
     return product if alpha == 1 else times(product, scalar(alpha, product))

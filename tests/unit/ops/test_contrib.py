@@ -54,6 +54,95 @@ CASES: list[tuple[str, Mapping[str, np.ndarray | None], int, dict[str, Any]]] = 
     ("FusedMatMul", {"a": numbers(2, 4, 3), "b": numbers(2, 4, 5)}, 1, {"transA": 1, "alpha": 0.5}),
     ("FusedMatMul", {"a": numbers(2, 3, 4), "b": numbers(5, 4)}, 1, {"transB": 1}),
     (
+        "FusedMatMul",
+        {"a": numbers(4, 2, 3, 5), "b": numbers(6, 2, 3, 5)},
+        1,
+        {"transBatchA": 1, "transBatchB": 1, "transB": 1, "alpha": 0.5},
+    ),
+    (
+        "FusedMatMul",
+        {"a": numbers(5, 2, 4), "b": numbers(5, 2, 6)},
+        1,
+        {"transBatchA": 1, "transBatchB": 1, "transA": 1},
+    ),
+    *(
+        (
+            "FusedConv",
+            {"x": numbers(1, 4, 5, 5), "w": numbers(4, 2, 3, 3), "b": numbers(4)},
+            1,
+            each,
+        )
+        for each in (
+            {"activation": "Relu", "group": 2, "pads": [1, 0, 1, 0]},
+            {"activation": "Clip", "activation_params": [0.0, 6.0], "group": 2},
+            {"activation": "LeakyRelu", "activation_params": [0.3], "group": 2},
+            {"activation": "HardSigmoid", "activation_params": [0.3, 0.4], "group": 2},
+        )
+    ),
+    *(
+        ("FusedGemm", {"a": numbers(2, 4), "b": numbers(4, 3), "c": numbers(3)}, 1, each)
+        for each in (
+            {"activation": "Softplus", "beta": 0.5},
+            {"activation": "Elu", "activation_alpha": 0.7},
+            {"activation": "Tanh", "alpha": 0.5},
+        )
+    ),
+    *(
+        (
+            "QGemm",
+            {
+                "a": whole(np.uint8, 2, 4),
+                "as": one(0.1),
+                "az": one(120, np.uint8),
+                "b": small(4, 3),
+                "bs": one(0.07),
+                "bz": one(3, np.int8),
+                "c": np.array([10, -400, 7], np.int32),
+                **output,
+            },
+            1,
+            {"alpha": 1.0},
+        )
+        for output in ({}, {"cs": one(2.0), "cz": one(100, np.uint8)})
+    ),
+    (
+        "QLinearAveragePool",
+        {
+            "a": whole(np.uint8, 1, 2, 5, 5),
+            **{k: QUANTIZED[k] for k in ("as", "az")},
+            "cs": one(0.371),
+            "cz": one(100, np.uint8),
+        },
+        1,
+        {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "strides": [2, 2]},
+    ),
+    (
+        "QLinearGlobalAveragePool",
+        {
+            "a": whole(np.uint8, 1, 2, 5, 5),
+            **{k: QUANTIZED[k] for k in ("as", "az")},
+            "cs": one(0.371),
+            "cz": one(100, np.uint8),
+        },
+        1,
+        {},
+    ),
+    *(
+        (
+            "QLinearSoftmax",
+            {
+                "a": whole(np.uint8, 2, 3, 4),
+                "as": one(0.02),
+                "az": one(120, np.uint8),
+                "cs": one(1 / 256),
+                "cz": one(0, np.uint8),
+            },
+            1,
+            {"axis": axis, "opset": opset},
+        )
+        for axis, opset in ((-1, 17), (1, 11))
+    ),
+    (
         "SkipLayerNormalization",
         {"x": numbers(2, 3, 8), "s": numbers(2, 3, 8), "g": numbers(8), "b": numbers(8)},
         1,
@@ -200,13 +289,13 @@ def test_is_onnxruntimes(case: Any) -> None:
 @pytest.mark.parametrize(
     ("op", "attributes", "message"),
     [
-        ("FusedMatMul", {"transBatchA": 1}, "not batches"),
+        ("FusedGemm", {"activation": "Sine"}, 'not "Sine"'),
         ("MatMulNBits", {"K": 4, "N": 5, "bits": 3, "block_size": 16}, "not 3"),
     ],
 )
 def test_what_is_not_done_is_refused(op: str, attributes: dict[str, Any], message: str) -> None:
     inputs = {"a": numbers(2, 4), "b": whole(np.uint8, 5, 1, 6), "s": numbers(5, 1)}
-    if op == "FusedMatMul":
+    if op == "FusedGemm":
         inputs = {"a": numbers(2, 4), "b": numbers(4, 3)}
     model, feeds = model_of(op, inputs, 1, attributes)
     with pytest.raises(ModelError, match=message):
