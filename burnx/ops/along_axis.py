@@ -9,7 +9,7 @@ from burnx.ops.movement import axis_list, flatten, normal_axis, reshape, shape
 from burnx.ops.operator import Operator, operator
 from burnx.ops.precision import widen
 from burnx.ops.reduction import fold_axes
-from burnx.tensor import Tensor
+from burnx.tensor import Tensor, Undetermined
 
 
 def _place_of(function: str, data: Tensor, axis: int, keepdims: int, last: int) -> Tensor:
@@ -89,6 +89,8 @@ def log_softmax(input: T, *, axis: int = -1) -> T:
 def hardmax(input: T, *, axis: int = -1) -> T:
     """1 at the first greatest element along an axis, else 0.  Source: ONNX Hardmax-13"""
     place = normal_axis(axis, input.ndim)
+    if not isinstance(input.shape[place], int):
+        raise Undetermined(input.ref, "shape")  # it may be empty: then no element is the greatest
     if input.shape[place] == 0:
         return input
     found = _place_of("max", input, place, 1, 0)
