@@ -56,10 +56,10 @@ def drop_unused(graph: Graph, opset: int) -> None:
 
 
 def may_be_left_out(node: Node, place: int, opset: int, used: set[Value]) -> bool:
-    """Whether nobody would miss an output; how many a variadic one has says something."""
+    """Whether nobody would miss an output; how many a variadic one has says something, and some must be there."""
     value = node.outputs[place]
     if place == 0 or value.name or value in used:
         return False
     rules = schema(node.domain, node.operator, opset)
     slot = None if rules is None else slot_of(rules.outputs, place)
-    return slot is None or not slot.variadic
+    return slot is None or slot.optional
