@@ -24,7 +24,8 @@ def count_flops(node: Node, sizes: Sizes) -> int | None:
 
     None if a shape it needs is not known.
     """
-    if node.domain or node.operator not in _COUNTS:
+    count = _COUNTS.get(f"{node.domain}.{node.operator}" if node.domain else node.operator)
+    if count is None:
         return 0
 
     def shape(value: Value | None) -> tuple[int, ...]:
@@ -34,7 +35,7 @@ def count_flops(node: Node, sizes: Sizes) -> int | None:
         return found
 
     try:
-        return _COUNTS[node.operator](node, shape)
+        return count(node, shape)
     except (UnknownSize, IndexError):
         return None
 
@@ -89,6 +90,7 @@ _COUNTS: dict[str, Callable[[Node, Sizer], int]] = {
     "MatMulInteger": _matmul,
     "QLinearMatMul": _matmul,
     "Gemm": _gemm,
+    "burnx.Linear": _matmul,
     "Conv": _conv,
     "ConvInteger": _conv,
     "QLinearConv": _quantized_conv,
