@@ -29,7 +29,7 @@ from burnx.errors import UsageError, VerifyError
 def import_command(
     console: Console, /, source: str, target: str | None, check: bool, **options: Any
 ) -> None:
-    """Write SOURCE (.onnx, .safetensors, .pt, .pth, .bin or a folder) as Python."""
+    """Write SOURCE, an ONNX file, as Python."""
     target = target or f"{legal_stem(source)}.py"
     if not target.endswith(".py"):
         raise UsageError(f"-o is a file called .py; found {target!r}")
