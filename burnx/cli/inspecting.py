@@ -100,7 +100,9 @@ def _described(value: Any) -> dict[str, Any]:
 
 def _value_text(value: Mapping[str, Any]) -> str:
     dims = value["dims"]
-    shape = "(?)" if dims is None else f"({', '.join('?' if d is None else str(d) for d in dims)})"
+    shape = (
+        "(...)" if dims is None else f"({', '.join('?' if d is None else str(d) for d in dims)})"
+    )
     return (
         f"{value['name']!r}: {value['dtype']} {shape}{' optional' if 'optional' in value else ''}"
     )

@@ -64,5 +64,5 @@ def type_text(kind: Type) -> str:
         return f"{type_text(kind.element)} or None"
     if not isinstance(kind, TensorType):
         return str(kind)
-    dims = "(?)" if kind.shape is None else f"({', '.join(dim_text(dim) for dim in kind.shape)})"
+    dims = "(...)" if kind.shape is None else f"({', '.join(dim_text(dim) for dim in kind.shape)})"
     return dims if kind.dtype == float32 else f"{dims} {dtype_name(kind.dtype)}"

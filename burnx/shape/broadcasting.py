@@ -108,7 +108,7 @@ def _substitute_atom(atom: Atom, values: Mapping[str, Dim]) -> Dim:
 
 
 def shape_text(shape: Shape | None) -> str:
-    """A shape as text: ``(batch, 3, 224)``; ``(?)`` where the rank is not known."""
+    """A shape as text: ``(batch, 3, 224)``; ``(...)`` where the rank is not known."""
     if shape is None:
-        return "(?)"
+        return "(...)"
     return f"({', '.join(str(dim) for dim in shape)})"
