@@ -297,25 +297,34 @@ def split(
             raise ModelError("Split needs sizes or a number of parts")
         each = -((-n) // count)
         lengths = [maximum(minimum(each, n - each * part), 0) for part in range(count)]
-    _check_split(lengths, n)
+    surplus: Dim = 0 if _is_whole(lengths, n) or split is None else n - sum(lengths)
     parts: list[Tensor] = []
     start: Dim = 0
     for length in lengths:
-        parts.append(waist.slice_axis(input, place, start, length))
+        part = waist.slice_axis(input, place, start, length + surplus)
+        if surplus != 0:
+            # only running tells whether something is left over, which is an error here
+            part = waist.reshape(part, (*part.shape[:place], length, *part.shape[place + 1 :]))
+        parts.append(part)
         start = start + length
     return parts
 
 
-def _check_split(lengths: Sequence[Dim], n: Dim) -> None:
+def _is_whole(lengths: Sequence[Dim], n: Dim) -> bool:
+    """Whether the parts surely add up to the axis.
+
+    Raises: ShapeError if they surely do not.
+    """
     total: Dim = 0
     for length in lengths:
         total = total + length
     try:
         fits = same(total, n)
     except Undecided:
-        return
+        return False
     if not fits:
         raise ShapeError(f"the parts of a Split add up to the axis: {list(lengths)} and {n}")
+    return True
 
 
 @split.upgrade(from_version=12)

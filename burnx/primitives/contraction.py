@@ -12,7 +12,7 @@ from burnx.errors import DTypeError, ShapeError
 from burnx.primitives.core import Array, primitive
 from burnx.primitives.movement import _surely_differ
 from burnx.primitives.reduction import _window_size, accumulator, pad_last, window_view
-from burnx.shape import Dim, shape_text
+from burnx.shape import Dim, Shape, shape_text
 from burnx.types import TensorType
 
 Axes = tuple[int, ...]
@@ -33,16 +33,19 @@ def _infer_contract(
     assert left.shape is not None and right.shape is not None
     pairs = [*zip(*batch, strict=True), *zip(*sum_over, strict=True)]
     if any(_surely_differ(left.shape[a], right.shape[b]) for a, b in pairs):
-        raise ShapeError(
-            f"a product needs equal inner and batch sizes: {shape_text(left.shape)} times "
-            f"{shape_text(right.shape)}"
-        )
+        raise _unequal(left.shape, right.shape)
     if not (is_float(left.dtype) or is_integer(left.dtype) or is_complex(left.dtype)):
         raise DTypeError(f"a product is not defined for {dtype_name(left.dtype)}")
     dims: list[Dim] = [left.shape[axis] for axis in batch[0]]
     dims += [left.shape[axis] for axis in _free(len(left.shape), batch[0], sum_over[0])]
     dims += [right.shape[axis] for axis in _free(len(right.shape), batch[1], sum_over[1])]
     return TensorType(dtype, tuple(dims))
+
+
+def _unequal(left: Shape, right: Shape) -> ShapeError:
+    return ShapeError(
+        f"a product needs equal inner and batch sizes: {shape_text(left)} times {shape_text(right)}"
+    )
 
 
 @primitive("contract", _infer_contract)
@@ -62,6 +65,9 @@ def evaluate_contract(
         _free(left.ndim, batch[0], sum_over[0]),
         _free(right.ndim, batch[1], sum_over[1]),
     )
+    pairs = zip(batch[0] + sum_over[0], batch[1] + sum_over[1], strict=True)
+    if any(left.shape[a] != right.shape[b] for a, b in pairs):
+        raise _unequal(left.shape, right.shape)
     inner = math.prod(left.shape[axis] for axis in sum_over[0])
     wide = product_dtype(left, right, inner, dtype)
     lead = tuple(left.shape[axis] for axis in batch[0])
@@ -103,16 +109,20 @@ def _infer_conv(
         )
     channels, out_channels = w.shape[1] * groups, w.shape[0]
     if _surely_differ(x.shape[1], channels) or _surely_differ(out_channels % groups, 0):
-        raise ShapeError(
-            f"conv of {shape_text(x.shape)} with {shape_text(w.shape)} in {groups} groups needs "
-            f"{channels} input channels and a multiple of {groups} output channels"
-        )
+        raise _unfit(x.shape, w.shape, groups)
     wide: list[Dim] = [
         n if step == 1 else (n - 1) * step + 1 for n, step in zip(x.shape[2:], spread, strict=True)
     ]
     places = zip(wide, w.shape[2:], strides, dilations, pads, strict=True)
     out = tuple(_window_size(n, k, stride, gap, pad) for n, k, stride, gap, pad in places)
     return TensorType(dtype, (x.shape[0], out_channels, *out))
+
+
+def _unfit(x: Shape, w: Shape, groups: int) -> ShapeError:
+    return ShapeError(
+        f"conv of {shape_text(x)} with {shape_text(w)} in {groups} groups needs "
+        f"{w[1] * groups} input channels and a multiple of {groups} output channels"
+    )
 
 
 @primitive("conv", _infer_conv)
@@ -131,6 +141,8 @@ def evaluate_conv(
 
     Shapes: (n, c, *s), (m, c / groups, *k) -> (n, m, *o).
     """
+    if x.shape[1] != w.shape[1] * groups or w.shape[0] % groups:
+        raise _unfit(x.shape, w.shape, groups)
     kernel = w.shape[2:]
     wide = product_dtype(x, w, math.prod(w.shape[1:]), dtype)
     padded = pad_last(_spread(x.astype(wide, copy=False), spread), pads, 0)

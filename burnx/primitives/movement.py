@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from burnx.dtype import dtype_name
@@ -147,18 +149,24 @@ def _infer_concat(*types: TensorType, axis: int) -> TensorType:
             if i != axis
         )
         if apart:
-            raise ShapeError(
-                f"concat needs equal sizes but along axis {axis}: "
-                + " and ".join(shape_text(each.shape) for each in types)
-            )
+            raise _not_joined([each.shape for each in types if each.shape is not None], axis)
         total = total + other.shape[axis]
     return TensorType(first.dtype, (*first.shape[:axis], total, *first.shape[axis + 1 :]))
+
+
+def _not_joined(shapes: Sequence[Shape], axis: int) -> ShapeError:
+    return ShapeError(
+        f"concat needs equal sizes but along axis {axis}: " + " and ".join(map(shape_text, shapes))
+    )
 
 
 @primitive("concat", _infer_concat, symbolic=True)
 def evaluate_concat(*arrays: Array, axis: int) -> Array:
     """Join along ``axis``."""
-    return np.concatenate(arrays, axis=axis)
+    try:
+        return np.concatenate(arrays, axis=axis)
+    except ValueError as error:
+        raise _not_joined([each.shape for each in arrays], axis) from error
 
 
 def _infer_flip(x: TensorType, *, axes: tuple[int, ...]) -> TensorType:
