@@ -12,7 +12,7 @@ import click
 
 import burnx
 from burnx.cli.console import Console
-from burnx.errors import BurnxError, UsageError
+from burnx.errors import BurnxError, ModelError, ShapeError, UsageError, VerifyError
 
 INTERRUPTED = 130
 
@@ -92,6 +92,8 @@ def _report(error: Exception, console: Console) -> int:
         traceback.print_exception(error)
     message = _message(error)
     console.fail(message)
+    if console.made_up and isinstance(error, (ModelError, ShapeError, VerifyError)):
+        console.notice("inputs were made up: --dim NAME=N sets a size, --input gives an array")
     return 2 if isinstance(error, UsageError) else 1
 
 

@@ -6,7 +6,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,16 @@ STDOUT = "-"
 
 @dataclass(slots=True)
 class Console:
-    """``json_path`` is where the result goes as JSON: a file, ``-`` for stdout, or None."""
+    """``json_path`` is where the result goes as JSON: a file, ``-`` for stdout, or None.
+
+    ``made_up`` is set once inputs are; ``stdout`` is where JSON goes while a model's own prints go to stderr.
+    """
 
     verbose: bool = False
     json_path: str | None = None
     answered: bool = False
+    made_up: bool = False
+    stdout: Any = None
 
     def say(self, text: str) -> None:
         """A part of the result for people; it makes room on stdout for JSON."""
@@ -41,7 +46,7 @@ class Console:
         text = json.dumps(as_json(value), indent=2, ensure_ascii=False, allow_nan=False)
         self.answered = True
         if self.json_path == STDOUT:
-            click.echo(text)
+            click.echo(text, file=self.stdout)
             return
         with open(self.json_path, "w", encoding="utf-8") as file:
             file.write(f"{text}\n")
@@ -82,6 +87,9 @@ def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
     def take_up(context: click.Context, _: click.Parameter, path: str | None) -> None:
         console = context.find_object(Console)
+        if console is not None and path == STDOUT:
+            console.stdout = sys.stdout
+            context.with_resource(redirect_stdout(sys.stderr))
         if path not in (None, STDOUT) and not Path(str(path)).resolve().parent.is_dir():
             raise UsageError(f"--json is a file in a folder that exists; found {path!r}")
         if console is not None:

@@ -53,6 +53,7 @@ def inputs_for(model: Any, request: ModelRequest, console: Console) -> dict[str,
     inputs = read_inputs(request.specs, model.inputs, request.dims, request.seed)
     for note in inputs.notes:
         console.notice(note)
+    console.made_up = console.made_up or bool(inputs.notes)
     return inputs.values
 
 

@@ -263,3 +263,45 @@ def test_the_first_diverging_node_is_the_one_whose_inputs_agree() -> None:
     assert found is not None
     assert (found.step.operator, found.output) == ("Add", "sum")
     assert find_divergence(right, right, steps) is None
+
+
+PRINTING = """from burnx import Input, nn
+class Model(nn.Module):
+    inputs = (Input("x", "float32", (1,)),)
+    def forward(self, x):
+        print("inside", x.shape)
+        return x + 1
+"""
+
+
+def test_what_a_model_prints_stays_out_of_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("printing.py").write_text(PRINTING)
+    assert main(["run", "printing.py", "--json", "-"]) == 0
+    written = capsys.readouterr()
+    assert json.loads(written.out)["outputs"]["output"]["shape"] == [1]
+    assert "inside (1,)" in written.err
+    assert main(["run", "printing.py"]) == 0
+    assert "inside (1,)" in capsys.readouterr().out
+
+
+def test_failure_on_made_up_inputs_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = """<ir_version: 8, opset_import: ["": 17]>
+    g (float[n, m] x, float[n] y) => (float[n, k] z) { z = MatMul(x, x) }"""
+    onnx.save(parser.parse_model(text), "square.onnx")
+    assert main(["run", "square.onnx"]) == 0
+    assert "--dim NAME=N" not in capsys.readouterr().err
+    assert main(["run", "square.onnx", "--dim", "n=2"]) == 1
+    assert "inputs were made up: --dim NAME=N sets a size" in capsys.readouterr().err
+
+
+def test_verify_names_the_device_it_ran_on(
+    model: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BURNX_DEVICE", "reference")
+    assert list(answer(capsys, "verify", model)["devices"]) == ["reference"]
