@@ -213,7 +213,8 @@ def _head(
 def _describe(
     graph: Graph, origin: str, title: str, weights: Sequence[tuple[str, str, Any]]
 ) -> str:
-    count = sum(array.size for _, _, array in weights)
+    # an array under several names is one
+    count = sum({id(array): array.size for _, _, array in weights}.values())
     subject = origin.removesuffix(".onnx") if origin.endswith(".onnx") else graph.name or title
     opset = graph.opsets.get("", 0)
     written = f", written by {graph.producer}" if graph.producer else ""
