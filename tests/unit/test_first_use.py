@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import pydoc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +13,8 @@ import pytest
 
 import burnx
 from burnx import Tensor, nn, ops
-from burnx.errors import TraceError
+from burnx.conformance.flops import count_flops
+from burnx.errors import BurnxError, ShapeError, TraceError
 
 X = np.array([1, -1, 2], np.float32)
 
@@ -51,3 +55,122 @@ def test_tensor_that_outlives_its_capture_is_named() -> None:
     for model in (lambda x: x + kept[0], lambda x: kept[0], leaking):
         with pytest.raises(TraceError, match=r"test_first_use\.py:\d+: a tensor is of use only"):
             burnx.trace(model, X)
+
+
+def test_operator_says_what_it_takes() -> None:
+    parameters = inspect.signature(ops.leaky_relu).parameters
+    assert list(parameters) == ["x", "alpha"] and parameters["alpha"].default == 0.01
+    assert inspect.getdoc(ops.leaky_relu).splitlines()[0].startswith("leaky_relu(x: ")  # type: ignore[union-attr]
+    assert "leaky_relu(x: " in pydoc.render_doc(ops.leaky_relu)
+    with pytest.raises(TypeError, match="no input or attribute 'slope'; it has x, alpha"):
+        ops.leaky_relu(X, slope=0.1)
+
+
+def test_name_that_is_not_there_leads_to_one_that_is() -> None:
+    with pytest.raises(AttributeError, match=r"no operator 'matmul'; did you mean 'mat_mul'\?"):
+        _ = ops.matmul
+    with pytest.raises(AttributeError, match=r"no operator 'zzz'$"):
+        _ = ops.zzz
+    with pytest.raises(AttributeError, match=r"no 'ReLU': .* function of burnx\.ops"):
+        _ = nn.ReLU  # type: ignore[attr-defined]
+
+
+# ------------------------------------------------------------------------------------ sizes that only running tells
+ODD_SIZES: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...], str]] = {
+    "matmul": (lambda a, b: a @ b, ((2, 3), (4, 3)), r"equal inner .*\(2, 3\) times \(4, 3\)"),
+    "concat": (
+        lambda a, b: ops.concat(a, b, axis=0),
+        ((2, 3), (4, 2)),
+        r"but along axis 0: \(2, 3\) and \(4, 2\)",
+    ),
+    "conv": (ops.conv, ((1, 3, 4, 4), (2, 2, 3, 3)), "needs 2 input channels"),
+    "depthwise": (lambda a, b: ops.conv(a, b, group=4), ((1, 4, 4), (4, 2, 3)), "needs 8 input"),
+    "split": (lambda a: ops.split(a, [1, 2], outputs=2)[0], ((2, 3),), r'node "output" \(Split\)'),
+    "split short": (
+        lambda a: ops.split(a, [1, 2], outputs=2)[0],
+        ((5, 3),),
+        r"\(3, 3\) has 9, \(1, 3\)",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ODD_SIZES)
+def test_sizes_that_do_not_fit_are_named_while_running(case: str, tmp_path: Path) -> None:
+    function, shapes, message = ODD_SIZES[case]
+    names, path = "ab"[: len(shapes)], tmp_path / "m.onnx"
+    examples = {"conv": [(1, 2, 4, 4), (2, 2, 3, 3)], "depthwise": [(1, 8, 4), (4, 2, 3)]}
+    fitting = examples.get(case, [(3, 3)] * len(shapes))
+    burnx.export_onnx(
+        (lambda a: function(a)) if len(shapes) == 1 else (lambda a, b: function(a, b)),
+        {name: np.ones(shape, np.float32) for name, shape in zip(names, fitting, strict=True)},
+        path,
+        dynamic={name: {i: f"{name}{i}" for i in range(len(shapes[0]))} for name in names},
+    )
+    model = burnx.load(path)
+    model(*(np.ones(shape, np.float32) for shape in fitting))
+    with pytest.raises(ShapeError, match=message):
+        model(*(np.ones(shape, np.float32) for shape in shapes))
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_export_keeps_an_output_that_the_standard_wants(place: int, tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    burnx.export_onnx(lambda x: ops.top_k(x, [2])[place], {"x": X}, path)
+    assert burnx.load(path)(X).tolist() == [[2, 1], [2, 0]][place]
+
+
+def test_operations_of_generated_source_are_those_of_the_file() -> None:
+    graph = burnx.trace(nn.Linear(3, 2), X[None])
+    assert [count_flops(node, {}) for node in graph.nodes] == [2 * 3 * 2]
+
+
+class Fixed(nn.Module):
+    inputs = (nn.Input("x", "float32", (1, 3)), nn.Input("y", "float32", (1, 3)))
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return x + y
+
+
+def test_example_of_a_dynamic_axis_may_have_any_size(tmp_path: Path) -> None:
+    path, two = tmp_path / "m.onnx", np.ones((2, 3), np.float32)
+    axes = {"x": {0: "n"}, "y": {-2: "n"}}
+    burnx.export_onnx(Fixed(), {"x": two, "y": two}, path, dynamic=axes)
+    assert burnx.load(path)(two, two).shape == (2, 3)
+    for wrong in (two[:1], two[:, :2]):
+        with pytest.raises(BurnxError, match=r'input "y" has shape \(n, 3\)'):
+            burnx.export_onnx(Fixed(), {"x": two, "y": wrong}, path, dynamic=axes)
+
+
+def test_output_that_is_not_declared_gets_a_name(tmp_path: Path) -> None:
+    source = tmp_path / "two.py"
+    source.write_text(
+        "from burnx import Input, Output, nn\n"
+        "class Model(nn.Module):\n"
+        "    inputs = (Input('x', 'float32', (3,)),)\n"
+        "    outputs = (Output('y', 'float32', (3,)),)\n"
+        "    def forward(self, x): return x, x + 1\n"
+    )
+    assert list(burnx.load(source).run({"x": X})) == ["y", "output_1"]
+
+
+class Tied(nn.Module):
+    def __init__(self) -> None:
+        self.table, self.head = nn.Embedding(5, 2), nn.Linear(2, 5, bias=False)
+        self.head.weight = self.table.weight
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.table(x) + 1)
+
+
+def test_source_counts_a_shared_weight_once(tmp_path: Path) -> None:
+    burnx.export_onnx(Tied(), {"x": np.array([[0, 4]])}, tmp_path / "m.onnx")
+    report = burnx.import_onnx(tmp_path / "m.onnx", tmp_path / "m.py")
+    assert report.parameters == 10 and "m: 10 parameters, from" in (tmp_path / "m.py").read_text()
+
+
+# ------------------------------------------------------------------------------------ weights that were changed
+RENAMED = """<ir_version: 8, opset_import: ["": 17]>
+g (float[1, 2] x) => (float[1, 2] y)
+<float[2, 2] "onnx::MatMul_7" = {1, 2, 3, 4}, float[2] "a/b" = {5, 6}>
+{ h = MatMul(x, "onnx::MatMul_7")
+  y = Add(h, "a/b") }"""
