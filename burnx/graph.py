@@ -18,7 +18,7 @@ Array = np.ndarray[Any, Any]
 KNOWN_ELEMENTS = 1024
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Value:
     """One value of a graph.
 
@@ -37,6 +37,9 @@ class Value:
     def is_constant(self) -> bool:
         return self.array is not None
 
+    def __repr__(self) -> str:
+        return f"Value({f'{self.name}: ' if self.name else ''}{self.type})"
+
 
 def constant_value(array: Array, name: str = "") -> Value:
     """A value that holds ``array``."""
@@ -44,7 +47,7 @@ def constant_value(array: Array, name: str = "") -> Value:
     return Value(kind, name, array=array, known=array if array.size <= KNOWN_ELEMENTS else None)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Node:
     """One call of an operator.
 
@@ -68,6 +71,9 @@ class Node:
         label = self.name or next((value.name for value in self.outputs if value.name), "")
         return f'node "{label}" ({kind})' if label else f"node ({kind})"
 
+    def __repr__(self) -> str:
+        return f"<{self.place}>"
+
     def subgraphs(self) -> Iterator[Graph]:
         for value in self.attributes.values():
             if isinstance(value, Graph):
@@ -76,7 +82,7 @@ class Node:
                 yield from (item for item in value if isinstance(item, Graph))
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Graph:
     """Nodes in an order in which they can run, between inputs and outputs.
 
@@ -93,6 +99,12 @@ class Graph:
     metadata: dict[str, str] = field(default_factory=dict)
     producer: str = ""
     opsets: dict[str, int] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{value.name} {value.type}".strip() for value in self.inputs)
+        pairs = zip(self.output_names, self.outputs, strict=False)
+        made = ", ".join(f"{name} {value.type}".strip() for name, value in pairs)
+        return f"<graph {self.name}: {len(self.nodes)} nodes, ({given}) -> ({made})>"
 
     def constants(self) -> list[Value]:
         """Every constant that this graph's own nodes and outputs use, in order of first use."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -150,8 +151,24 @@ class Module:
         )
 
     def __repr__(self) -> str:
-        count = sum(1 for _ in self.parameters())
-        return f"{type(self).__name__}({count} parameters)"
+        count = sum(math.prod(parameter.kind[0]) for parameter in self.parameters())
+        return f"{type(self).__name__}({count:,} parameters)"
+
+    def __str__(self) -> str:
+        """What it is made of, a line each."""
+        return "\n".join([repr(self), *_inside(self, "  ")])
+
+
+def _inside(module: Module, indent: str) -> Iterator[str]:
+    for name, value in module.children():
+        if isinstance(value, Parameter):
+            yield f"{indent}{name}: {value!r}"
+        elif all(isinstance(held, Parameter) for _, held in value.children()):
+            shapes = ", ".join(f"{each} {held.kind[0]}" for each, held in value.children())
+            yield f"{indent}{name}: {type(value).__name__}({shapes})"
+        else:
+            yield f"{indent}{name}: {type(value).__name__}"
+            yield from _inside(value, indent + "  ")
 
 
 def _names_in(weights: Weights, remap: Remap | None) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 import burnx
 from burnx import Tensor, nn, ops
-from burnx.errors import TraceError
+from burnx.errors import BurnxError, TraceError
 
 X = np.array([1, -1, 2], np.float32)
 
@@ -51,3 +52,86 @@ def test_tensor_that_outlives_its_capture_is_named() -> None:
     for model in (lambda x: x + kept[0], lambda x: kept[0], leaking):
         with pytest.raises(TraceError, match=r"test_first_use\.py:\d+: a tensor is of use only"):
             burnx.trace(model, X)
+
+
+# ------------------------------------------------------------------------------------ slips in a call
+class Doubled(nn.Module):
+    inputs = (nn.Input("x", "float32", ("n",)),)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * 2
+
+
+class Small(nn.Module):
+    def __init__(self) -> None:
+        self.head = nn.Linear(3, 2)
+        self.blocks = nn.ModuleList(nn.Container(a=nn.Linear(2, 2)) for _ in range(2))
+        self.scale = nn.Parameter(2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(x) * self.scale
+
+
+SLIPS: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "load nothing": (lambda path: burnx.load(None), "a model is a path, .* not NoneType"),
+    "load a module": (lambda path: burnx.load(Doubled()), "a model is a path, .* not Doubled"),
+    "run an array": (lambda path: loaded(path).run(X), "dict by input name, not ndarray"),  # type: ignore[arg-type]
+    "export an array": (lambda path: burnx.export_onnx(Doubled(), X, path), "not ndarray"),  # type: ignore[arg-type]
+    "dynamic as a list": (
+        lambda path: burnx.export_onnx(Doubled(), {"x": X}, path, dynamic={"x": [0]}),  # type: ignore[dict-item]
+        r'dynamic is \{input: \{axis: dim\}\}; "x" has \[0\]',
+    ),
+    "dynamic as a tuple": (
+        lambda path: burnx.export_onnx(Doubled(), {"x": X}, path, dynamic=("x",)),  # type: ignore[arg-type]
+        "dynamic is a dict by input name, not tuple",
+    ),
+    "compile a path": (lambda path: burnx.compile("m.onnx"), "not str; burnx.load opens a file"),  # type: ignore[arg-type]
+    "trace nothing": (lambda path: burnx.trace(None), "not NoneType"),  # type: ignore[arg-type]
+    "call with text": (
+        lambda path: Doubled()("x"),
+        'input "x" is float32, not an array of objects',
+    ),
+    "call with uneven lists": (lambda path: Doubled()([[1], [1, 2]]), "a list that is no array"),
+    "run with uneven lists": (lambda path: loaded(path)([[1], [1, 2]]), "a list that is no array"),
+}
+
+
+def loaded(folder: Path) -> Any:
+    burnx.export_onnx(Doubled(), {"x": X}, folder / "m.onnx")
+    return burnx.load(folder / "m.onnx")
+
+
+@pytest.mark.parametrize("slip", SLIPS)
+def test_slip_in_a_call_is_an_error_of_burnx(slip: str, tmp_path: Path) -> None:
+    call, message = SLIPS[slip]
+    with pytest.raises(BurnxError, match=message):
+        call(tmp_path)
+
+
+# ------------------------------------------------------------------------------------ in a REPL
+def test_what_a_repl_shows_is_short(tmp_path: Path) -> None:
+    def grown(x: Tensor) -> Tensor:
+        for _ in range(60):
+            x = x + ops.relu(x)
+        return x
+
+    graph = burnx.trace(grown, X)
+    assert repr(graph) == "<graph grown: 120 nodes, (x float32(3)) -> (float32(3))>"
+    assert repr(graph.nodes[0]) == "<node (Relu)>"
+    assert repr(graph.inputs[0]) == "Value(x: float32(3))"
+    assert repr(loaded(tmp_path)).endswith("(x float32(n)) -> (output float32(n))> on cpu>")
+    assert repr(burnx.compile(Doubled())) == "<compiled Doubled on cpu>"
+
+
+def test_print_of_a_module_shows_what_is_inside() -> None:
+    assert repr(Small()) == "Small(22 parameters)"
+    assert str(Small()).splitlines() == [
+        "Small(22 parameters)",
+        "  head: Linear(weight (2, 3), bias (2,))",
+        "  blocks: ModuleList",
+        "    0: Container",
+        "      a: Linear(weight (2, 2), bias (2,))",
+        "    1: Container",
+        "      a: Linear(weight (2, 2), bias (2,))",
+        "  scale: Parameter(2, dtype='float32')",
+    ]
