@@ -13,7 +13,7 @@ import numpy as np
 from burnx.capture.inputs import check_names, check_value, match_inputs
 from burnx.capture.lazy import default_recorder
 from burnx.dtype import as_array, dtype_name
-from burnx.errors import InputError
+from burnx.errors import InputError, UsageError
 from burnx.graph import Graph, Value, constant_value
 from burnx.lowering import lower
 from burnx.runtime.device import Device, Executable, placement, prepare
@@ -81,6 +81,11 @@ class LoadedModel:
         """
         check_names(inputs, "what run() takes")
         return dict(zip(self.graph.output_names, self.results(inputs), strict=True))
+
+    def __reduce__(self) -> str:
+        raise UsageError(
+            "a loaded model is not pickled or copied: send its path, and load it there"
+        )
 
     def __repr__(self) -> str:
         return f"<loaded {self.graph!r} on {self.device.name}>"
@@ -174,6 +179,11 @@ class Compiled:
         self._seen: list[Any] = []
         self._models: dict[Any, LoadedModel] = {}
         self._lock = Lock()
+
+    def __reduce__(self) -> str:
+        raise UsageError(
+            "what is compiled is not pickled or copied: send the module, and compile it"
+        )
 
     def __repr__(self) -> str:
         return f"<compiled {self.title} on {self.device.name}>"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -135,3 +137,37 @@ def test_print_of_a_module_shows_what_is_inside() -> None:
         "      a: Linear(weight (2, 2), bias (2,))",
         "  scale: Parameter(2, dtype='float32')",
     ]
+
+
+# ------------------------------------------------------------------------------------ copies
+COPIES: list[Callable[[Any], Any]] = [copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))]
+
+
+@pytest.mark.parametrize("duplicate", COPIES, ids=["deepcopy", "pickle"])
+def test_module_and_tensor_can_be_copied(duplicate: Callable[[Any], Any], tmp_path: Path) -> None:
+    small, path = Small(), tmp_path / "small.safetensors"
+    small.scale.data = np.array([2, 3], np.float32)
+    small.save_weights(path)
+    loaded_small, fresh = Small.load(path), Small()
+    for module in (loaded_small, fresh):
+        copied = duplicate(module)
+        assert copied.head.weight is not module.head.weight
+        np.testing.assert_array_equal(copied(X[None]).numpy(), module(X[None]).numpy())
+    copied = duplicate(loaded_small)
+    copied.scale.data = np.zeros(2, np.float32)
+    assert loaded_small.scale.data.tolist() == [2, 3]
+    np.testing.assert_array_equal(duplicate(ops.relu(X)).numpy(), [1, 0, 2])
+
+
+@pytest.mark.parametrize("duplicate", COPIES, ids=["deepcopy", "pickle"])
+def test_what_is_shared_stays_shared(duplicate: Callable[[Any], Any]) -> None:
+    small = Small()
+    small.blocks[1].a.weight = small.blocks[0].a.weight
+    copied = duplicate(small)
+    assert copied.blocks[1].a.weight is copied.blocks[0].a.weight
+
+
+def test_loaded_model_says_how_to_send_it(tmp_path: Path) -> None:
+    for made in (loaded(tmp_path), burnx.compile(Doubled())):
+        with pytest.raises(BurnxError, match="is not pickled or copied: send"):
+            pickle.dumps(made)
