@@ -5,6 +5,8 @@ Start reading at ``module.py``; the layers are in ``linear.py``, ``convolution.p
 ``recurrent.py``.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from burnx.nn.convolution import (
     Conv1d,
     Conv2d,
@@ -43,3 +45,12 @@ __all__ = [
     "Parameter",
     "RMSNorm",
 ]
+
+
+# type checkers are to see that a name is not there
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        raise AttributeError(
+            f"burnx.nn has no {name!r}: what has no weights is a function of burnx.ops, such as ops.relu"
+        )

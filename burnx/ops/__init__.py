@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
 
@@ -149,7 +150,9 @@ def optional_type(element: Any) -> Any:
 
 def __getattr__(name: str) -> Any:
     if name.startswith("_") or name not in _names():
-        raise AttributeError(f"burnx.ops has no operator {name!r}")
+        close = [] if name.startswith("_") else get_close_matches(name, _names(), 1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise AttributeError(f"burnx.ops has no operator {name!r}{hint}")
     return _names()[name]
 
 

@@ -82,6 +82,7 @@ class Operator:
     meaning_since: int = 0
     takes_count: bool = False
     __doc__: str | None = None
+    __signature__: inspect.Signature | None = None
 
     @property
     def qualified(self) -> str:
@@ -156,7 +157,8 @@ class Operator:
             elif name in self.attributes:
                 rest[name] = value
             else:
-                raise CallError(f"{self.name}() has no input or attribute {name!r}")
+                known = ", ".join([*names, *self.attributes])
+                raise CallError(f"{self.name}() has no input or attribute {name!r}; it has {known}")
         self.check_arity(given, rest)
         return given, rest
 
@@ -334,7 +336,9 @@ def operator(
             meaning_since=meaning,
             takes_count="outputs" in signature.parameters,
         )
-        entry.__doc__ = function.__doc__
+        # help() shows only the text of an object, other tools ask for the signature
+        entry.__signature__ = signature
+        entry.__doc__ = f"{function.__name__}{signature}\n\n{function.__doc__ or ''}".rstrip()
         if _TABLE.setdefault((domain, op_type), entry) is not entry:
             raise UsageError(f"an operator is registered once: there is {entry.qualified} already")
         return entry

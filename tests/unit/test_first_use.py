@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
+import pydoc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -171,3 +173,22 @@ def test_loaded_model_says_how_to_send_it(tmp_path: Path) -> None:
     for made in (loaded(tmp_path), burnx.compile(Doubled())):
         with pytest.raises(BurnxError, match="is not pickled or copied: send"):
             pickle.dumps(made)
+
+
+# ------------------------------------------------------------------------------------ finding one's way
+def test_operator_says_what_it_takes() -> None:
+    parameters = inspect.signature(ops.leaky_relu).parameters
+    assert list(parameters) == ["x", "alpha"] and parameters["alpha"].default == 0.01
+    assert inspect.getdoc(ops.leaky_relu).splitlines()[0].startswith("leaky_relu(x: ")  # type: ignore[union-attr]
+    assert "leaky_relu(x: " in pydoc.render_doc(ops.leaky_relu)
+    with pytest.raises(TypeError, match="no input or attribute 'slope'; it has x, alpha"):
+        ops.leaky_relu(X, slope=0.1)
+
+
+def test_name_that_is_not_there_leads_to_one_that_is() -> None:
+    with pytest.raises(AttributeError, match=r"no operator 'matmul'; did you mean 'mat_mul'\?"):
+        _ = ops.matmul
+    with pytest.raises(AttributeError, match=r"no operator 'zzz'$"):
+        _ = ops.zzz
+    with pytest.raises(AttributeError, match=r"no 'ReLU': .* function of burnx\.ops"):
+        _ = nn.ReLU  # type: ignore[attr-defined]
