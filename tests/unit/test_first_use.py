@@ -15,7 +15,8 @@ import pytest
 
 import burnx
 from burnx import Tensor, nn, ops
-from burnx.errors import BurnxError, TraceError
+from burnx.conformance.flops import count_flops
+from burnx.errors import BurnxError, ShapeError, TraceError
 
 X = np.array([1, -1, 2], np.float32)
 
@@ -192,3 +193,48 @@ def test_name_that_is_not_there_leads_to_one_that_is() -> None:
         _ = ops.zzz
     with pytest.raises(AttributeError, match=r"no 'ReLU': .* function of burnx\.ops"):
         _ = nn.ReLU  # type: ignore[attr-defined]
+
+
+# ------------------------------------------------------------------------------------ sizes that only running tells
+ODD_SIZES: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...], str]] = {
+    "matmul": (lambda a, b: a @ b, ((2, 3), (4, 3)), r"equal inner .*\(2, 3\) times \(4, 3\)"),
+    "concat": (
+        lambda a, b: ops.concat(a, b, axis=0),
+        ((2, 3), (4, 2)),
+        r"but along axis 0: \(2, 3\) and \(4, 2\)",
+    ),
+    "conv": (ops.conv, ((1, 3, 4, 4), (2, 2, 3, 3)), "needs 2 input channels"),
+    "depthwise": (lambda a, b: ops.conv(a, b, group=4), ((1, 4, 4), (4, 2, 3)), "needs 8 input"),
+    "split": (lambda a: ops.split(a, [1, 2], outputs=2)[0], ((2, 3),), r'node "output" \(Split\)'),
+    "split short": (lambda a: ops.split(a, [1, 2], outputs=2)[0], ((5, 3),), r"\(3, 3\) has 9, \(1, 3\)"),
+}
+
+
+@pytest.mark.parametrize("case", ODD_SIZES)
+def test_sizes_that_do_not_fit_are_named_while_running(case: str, tmp_path: Path) -> None:
+    function, shapes, message = ODD_SIZES[case]
+    names, path = "ab"[: len(shapes)], tmp_path / "m.onnx"
+    examples = {"conv": [(1, 2, 4, 4), (2, 2, 3, 3)], "depthwise": [(1, 8, 4), (4, 2, 3)]}
+    fitting = examples.get(case, [(3, 3)] * len(shapes))
+    burnx.export_onnx(
+        (lambda a: function(a)) if len(shapes) == 1 else (lambda a, b: function(a, b)),
+        {name: np.ones(shape, np.float32) for name, shape in zip(names, fitting, strict=True)},
+        path,
+        dynamic={name: {i: f"{name}{i}" for i in range(len(shapes[0]))} for name in names},
+    )
+    model = burnx.load(path)
+    model(*(np.ones(shape, np.float32) for shape in fitting))
+    with pytest.raises(ShapeError, match=message):
+        model(*(np.ones(shape, np.float32) for shape in shapes))
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_export_keeps_an_output_that_the_standard_wants(place: int, tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    burnx.export_onnx(lambda x: ops.top_k(x, [2])[place], {"x": X}, path)
+    assert burnx.load(path)(X).tolist() == [[2, 1], [2, 0]][place]
+
+
+def test_operations_of_generated_source_are_those_of_the_file() -> None:
+    graph = burnx.trace(nn.Linear(3, 2), X[None])
+    assert [count_flops(node, {}) for node in graph.nodes] == [2 * 3 * 2]
