@@ -52,7 +52,8 @@ class Node:
     """One call of an operator.
 
     ``operator`` and ``domain`` name it; ``attributes`` holds Python values, arrays, types and graphs, and only those
-    that were given.  An input that is left out is None; an output that nobody asked for has no name.
+    that were given.  An input that is left out is None; an output that nobody asked for has no name.  ``line`` is the
+    ``file.py:LINE`` of a call that was captured.
     """
 
     operator: str
@@ -63,13 +64,15 @@ class Node:
     name: str = ""
     doc: str = ""
     metadata: dict[str, str] = field(default_factory=dict)
+    line: str = ""
 
     @property
     def place(self) -> str:
         """The node as an error message names it."""
         kind = f"{self.domain}.{self.operator}" if self.domain else self.operator
         label = self.name or next((value.name for value in self.outputs if value.name), "")
-        return f'node "{label}" ({kind})' if label else f"node ({kind})"
+        at = f" at {self.line}" if self.line else ""
+        return f'node "{label}" ({kind}){at}' if label else f"node ({kind}){at}"
 
     def __repr__(self) -> str:
         return f"<{self.place}>"
