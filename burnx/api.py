@@ -49,7 +49,8 @@ def load(
 ) -> LoadedModel:
     """Make a model ready to run: a path to an ONNX file, its bytes or proto, or ``"model.py:Class"``.
 
-    ``base_dir`` is where external data lies for a model in memory; the options are those of ``RunOptions``.
+    ``base_dir`` is where external data lies for a model in memory.  Options: ``threads``, ``fallback`` (a device),
+    ``fuse``, ``tune`` and ``no_lift`` (names of passes).
     Raises: ModelError, UnsupportedError, DeviceError, UsageError.
     """
     where = find_device(device)
@@ -104,7 +105,8 @@ def import_onnx(
 def trace(model: Callable[..., Any], *inputs: Any, dynamic: Dynamic | None = None) -> Graph:
     """The graph of a module or function called with these inputs.
 
-    ``dynamic`` names axes that stay open: {input: {axis: dim}}.
+    ``dynamic`` names axes that stay open: {input: {axis: dim}}.  An input that is not given has the dtype and dims
+    that the module declares.
     """
     names = [each.name for each in _signature(model)]
     return _trace(model, match_inputs(names, inputs, "what is traced"), dynamic or {}, False)
@@ -116,7 +118,9 @@ def trace_module(module: Module) -> Graph:
         raise UsageError(
             f"{type(module).__name__} declares no inputs: give it a class attribute inputs = (Input(...),)"
         )
-    return _trace(module, {}, {}, True)
+    graph = _trace(module, {}, {}, True)
+    graph.output_names = [name for name, _ in named_outputs(graph)]
+    return graph
 
 
 def export_onnx(
@@ -253,20 +257,28 @@ def _argument_type(
     kind: Type = argument.type
     if given is None or (kind is not None and not isinstance(kind, TensorType)):
         return kind
-    array = (
-        as_array(to_numpy(given))
-        if kind is None
-        else check_value(argument.name, kind, given, sizes)
-    )
+    if kind is None:
+        array = as_array(to_numpy(given))
+    else:
+        kind_open = _opened(argument.name, kind, axes)
+        array = check_value(argument.name, kind_open, given, sizes)
     shape: list[Dim] = list(array.shape)
     if kind is not None and keeps_dims:
         declared = kind.shape
         shape = _anonymous(argument.name, array.ndim) if declared is None else list(declared)
-    for axis, name in axes.items():
+    return _opened(argument.name, TensorType(array.dtype, tuple(shape)), axes)
+
+
+def _opened(name: str, kind: TensorType, axes: Mapping[int, str]) -> TensorType:
+    """A type with its dynamic axes open."""
+    if kind.shape is None:
+        return kind
+    shape = list(kind.shape)
+    for axis, dim in axes.items():
         if not -len(shape) <= axis < len(shape):
-            raise InputError(f'input "{argument.name}" has no axis {axis}')
-        shape[axis] = parse_dim(name)
-    return TensorType(array.dtype, tuple(shape))
+            raise InputError(f'input "{name}" has no axis {axis}')
+        shape[axis] = parse_dim(dim)
+    return TensorType(kind.dtype, tuple(shape))
 
 
 def _anonymous(name: str, rank: int) -> list[Dim]:
