@@ -6,6 +6,7 @@ import copy
 import inspect
 import pickle
 import pydoc
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,10 @@ SLIPS: dict[str, tuple[Callable[[Path], Any], str]] = {
     ),
     "compile a path": (lambda path: burnx.compile("m.onnx"), "not str; burnx.load opens a file"),  # type: ignore[arg-type]
     "trace nothing": (lambda path: burnx.trace(None), "not NoneType"),  # type: ignore[arg-type]
+    "give no tensor": (
+        lambda path: burnx.trace(lambda x: None, X),
+        r"<lambda> gives tensors, not NoneType: file '.*test_first_use\.py', line \d+",
+    ),
     "call with text": (
         lambda path: Doubled()("x"),
         'input "x" is float32, not an array of objects',
@@ -122,7 +127,7 @@ def test_what_a_repl_shows_is_short(tmp_path: Path) -> None:
 
     graph = burnx.trace(grown, X)
     assert repr(graph) == "<graph grown: 120 nodes, (x float32(3)) -> (float32(3))>"
-    assert repr(graph.nodes[0]) == "<node (Relu)>"
+    assert re.fullmatch(r"<node \(Relu\) at test_first_use\.py:\d+>", repr(graph.nodes[0]))
     assert repr(graph.inputs[0]) == "Value(x: float32(3))"
     assert repr(loaded(tmp_path)).endswith("(x float32(n)) -> (output float32(n))> on cpu>")
     assert repr(burnx.compile(Doubled())) == "<compiled Doubled on cpu>"
@@ -206,7 +211,11 @@ ODD_SIZES: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...], str]
     "conv": (ops.conv, ((1, 3, 4, 4), (2, 2, 3, 3)), "needs 2 input channels"),
     "depthwise": (lambda a, b: ops.conv(a, b, group=4), ((1, 4, 4), (4, 2, 3)), "needs 8 input"),
     "split": (lambda a: ops.split(a, [1, 2], outputs=2)[0], ((2, 3),), r'node "output" \(Split\)'),
-    "split short": (lambda a: ops.split(a, [1, 2], outputs=2)[0], ((5, 3),), r"\(3, 3\) has 9, \(1, 3\)"),
+    "split short": (
+        lambda a: ops.split(a, [1, 2], outputs=2)[0],
+        ((5, 3),),
+        r"\(3, 3\) has 9, \(1, 3\)",
+    ),
 }
 
 
@@ -238,3 +247,41 @@ def test_export_keeps_an_output_that_the_standard_wants(place: int, tmp_path: Pa
 def test_operations_of_generated_source_are_those_of_the_file() -> None:
     graph = burnx.trace(nn.Linear(3, 2), X[None])
     assert [count_flops(node, {}) for node in graph.nodes] == [2 * 3 * 2]
+
+
+def test_index_out_of_range_is_found_at_its_line() -> None:
+    picked = ops.gather(X, np.array([9]))
+    with pytest.raises(
+        ShapeError, match=r"found 9 to 9, node \(Gather\) at test_first_use\.py:\d+"
+    ):
+        picked.numpy()
+
+
+# ------------------------------------------------------------------------------------ dims
+class Fixed(nn.Module):
+    inputs = (nn.Input("x", "float32", (1, 3)), nn.Input("y", "float32", (1, 3)))
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return x + y
+
+
+def test_example_of_a_dynamic_axis_may_have_any_size(tmp_path: Path) -> None:
+    path, two = tmp_path / "m.onnx", np.ones((2, 3), np.float32)
+    axes = {"x": {0: "n"}, "y": {-2: "n"}}
+    burnx.export_onnx(Fixed(), {"x": two, "y": two}, path, dynamic=axes)
+    assert burnx.load(path)(two, two).shape == (2, 3)
+    for wrong in (two[:1], two[:, :2]):
+        with pytest.raises(BurnxError, match=r'input "y" has shape \(n, 3\)'):
+            burnx.export_onnx(Fixed(), {"x": two, "y": wrong}, path, dynamic=axes)
+
+
+def test_output_that_is_not_declared_gets_a_name(tmp_path: Path) -> None:
+    source = tmp_path / "two.py"
+    source.write_text(
+        "from burnx import Input, Output, nn\n"
+        "class Model(nn.Module):\n"
+        "    inputs = (Input('x', 'float32', (3,)),)\n"
+        "    outputs = (Output('y', 'float32', (3,)),)\n"
+        "    def forward(self, x): return x, x + 1\n"
+    )
+    assert list(burnx.load(source).run({"x": X})) == ["y", "output_1"]
