@@ -285,3 +285,18 @@ def test_output_that_is_not_declared_gets_a_name(tmp_path: Path) -> None:
         "    def forward(self, x): return x, x + 1\n"
     )
     assert list(burnx.load(source).run({"x": X})) == ["y", "output_1"]
+
+
+class Tied(nn.Module):
+    def __init__(self) -> None:
+        self.table, self.head = nn.Embedding(5, 2), nn.Linear(2, 5, bias=False)
+        self.head.weight = self.table.weight
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.table(x) + 1)
+
+
+def test_source_counts_a_shared_weight_once(tmp_path: Path) -> None:
+    burnx.export_onnx(Tied(), {"x": np.array([[0, 4]])}, tmp_path / "m.onnx")
+    report = burnx.import_onnx(tmp_path / "m.onnx", tmp_path / "m.py")
+    assert report.parameters == 10 and "m: 10 parameters, from" in (tmp_path / "m.py").read_text()
