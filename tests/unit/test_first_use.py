@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import json
 import pickle
 import pydoc
 import re
@@ -12,12 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
+import onnx.parser
 import pytest
 
 import burnx
 from burnx import Tensor, nn, ops
 from burnx.conformance.flops import count_flops
 from burnx.errors import BurnxError, ShapeError, TraceError
+from burnx.nn.sources import load_network
+from burnx.nn.stored import ORIGINAL_NAMES, under_original_names
+from burnx.weights import open_weights
 
 X = np.array([1, -1, 2], np.float32)
 
@@ -300,3 +306,51 @@ def test_source_counts_a_shared_weight_once(tmp_path: Path) -> None:
     burnx.export_onnx(Tied(), {"x": np.array([[0, 4]])}, tmp_path / "m.onnx")
     report = burnx.import_onnx(tmp_path / "m.onnx", tmp_path / "m.py")
     assert report.parameters == 10 and "m: 10 parameters, from" in (tmp_path / "m.py").read_text()
+
+
+# ------------------------------------------------------------------------------------ weights that were changed
+RENAMED = """<ir_version: 8, opset_import: ["": 17]>
+g (float[1, 2] x) => (float[1, 2] y)
+<float[2, 2] "onnx::MatMul_7" = {1, 2, 3, 4}, float[2] "a/b" = {5, 6}>
+{ h = MatMul(x, "onnx::MatMul_7")
+  y = Add(h, "a/b") }"""
+
+
+def test_saved_weights_keep_the_names_of_the_model(tmp_path: Path) -> None:
+    file, source = tmp_path / "m.onnx", tmp_path / "m.py"
+    onnx.save(onnx.parser.parse_model(RENAMED), file)
+    burnx.import_onnx(file, source)
+    before = dict(open_weights(tmp_path / "m.safetensors"))
+    network = load_network(source)
+    for parameter in network.parameters():
+        parameter.data = parameter.data * 2
+    network.save_weights(tmp_path / "m.safetensors")
+    after = open_weights(tmp_path / "m.safetensors")
+    assert set(after) == set(before) and "a/b" in before
+    for name, array in before.items():
+        np.testing.assert_array_equal(after[name], array * 2)
+    x = np.ones((1, 2), np.float32)
+    np.testing.assert_array_equal(burnx.load(source)(x), 2 * burnx.load(file)(x))
+
+
+def test_names_that_clash_lose_no_weight() -> None:
+    one, two, three = (np.full(1, size, np.float32) for size in range(3))
+    tensors, metadata = under_original_names([("a", "b", one), ("b", "b", two), ("c", "b", one)])
+    assert [float(array[0]) for array in tensors.values()] == [0, 1]
+    names = json.loads(metadata[ORIGINAL_NAMES])
+    assert {path: tensors[name] is one for path, name in names.items()} == {
+        "a": True,
+        "b": False,
+        "c": True,
+    }
+    assert under_original_names([("a", "a", three)]) == ({"a": three}, {})
+
+
+def test_saved_shared_weight_stays_one(tmp_path: Path) -> None:
+    tied, path = Tied(), tmp_path / "tied.safetensors"
+    tied.head.weight = nn.Parameter(5, 2)
+    tied.head.weight.data = tied.table.weight.data
+    tied.save_weights(path)
+    assert len(open_weights(path)) == 1
+    found = Tied.load(path)
+    np.testing.assert_array_equal(found.head.weight.data, tied.table.weight.data)
