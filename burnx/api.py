@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, Unpack
 
-from burnx.capture.inputs import check_value, match_inputs, parse_dim
+from burnx.capture.inputs import check_names, check_value, match_inputs, parse_dim
 from burnx.capture.loaded import Compiled, LoadedModel
 from burnx.capture.trace import Argument, named_outputs, trace_call
 from burnx.dtype import as_array
@@ -149,6 +149,8 @@ def compile(model: Callable[..., Any], device: str | Device | None = None) -> Co
     change of the module is not.
     """
 
+    _check_callable(model)
+
     def capture(inputs: Mapping[str, Any]) -> Graph:
         return _trace(model, inputs, {}, False)
 
@@ -156,10 +158,19 @@ def compile(model: Callable[..., Any], device: str | Device | None = None) -> Co
         return [each.data for each in model.parameters()] if isinstance(model, Module) else []
 
     names = [each.name for each in _signature(model)]
-    return Compiled(names, capture, weights, find_device(device))
+    title = getattr(model, "__qualname__", type(model).__name__)
+    return Compiled(names, capture, weights, find_device(device), title)
 
 
 # ------------------------------------------------------------------------------- arguments of what is traced
+def _check_callable(model: Any) -> None:
+    if not callable(model):
+        raise UsageError(
+            f"a module or a function is captured, not {type(model).__name__}; "
+            "burnx.load opens a file, which is then ready to run"
+        )
+
+
 def _signature(model: Callable[..., Any]) -> list[Argument]:
     """The inputs a module declares; of a function, its parameters, their types unknown."""
     if isinstance(model, Module) and type(model).inputs:
@@ -173,6 +184,7 @@ def _signature(model: Callable[..., Any]) -> list[Argument]:
             )
             for entry in type(model).inputs
         ]
+    _check_callable(model)
     function = model.forward if isinstance(model, Module) else model
     unknown: Any = None
     kinds = (
@@ -190,6 +202,8 @@ def _signature(model: Callable[..., Any]) -> list[Argument]:
 def _trace(
     model: Callable[..., Any], inputs: Mapping[str, Any], dynamic: Dynamic, keeps_dims: bool
 ) -> Graph:
+    check_names(inputs, "what holds the inputs")
+    check_names(dynamic, "dynamic")
     declared = _signature(model)
     names = {each.name for each in declared} | {each.parameter for each in declared}
     for name in (*inputs, *dynamic):
@@ -202,6 +216,8 @@ def _trace(
     for each in declared:
         given = inputs.get(each.name, inputs.get(each.parameter))
         axes = dynamic.get(each.name, dynamic.get(each.parameter, {}))
+        if not isinstance(axes, Mapping):
+            raise InputError(f'dynamic is {{input: {{axis: dim}}}}; "{each.name}" has {axes!r}')
         if given is None and each.type is None:
             continue
         kind = _argument_type(each, given, axes, keeps_dims, sizes)

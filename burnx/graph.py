@@ -18,7 +18,7 @@ Array = np.ndarray[Any, Any]
 KNOWN_ELEMENTS = 1024
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Value:
     """One value of a graph.
 
@@ -37,6 +37,9 @@ class Value:
     def is_constant(self) -> bool:
         return self.array is not None
 
+    def __repr__(self) -> str:
+        return f"Value({f'{self.name}: ' if self.name else ''}{self.type})"
+
 
 def constant_value(array: Array, name: str = "") -> Value:
     """A value that holds ``array``."""
@@ -44,12 +47,13 @@ def constant_value(array: Array, name: str = "") -> Value:
     return Value(kind, name, array=array, known=array if array.size <= KNOWN_ELEMENTS else None)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Node:
     """One call of an operator.
 
     ``operator`` and ``domain`` name it; ``attributes`` holds Python values, arrays, types and graphs, and only those
-    that were given.  An input that is left out is None; an output that nobody asked for has no name.
+    that were given.  An input that is left out is None; an output that nobody asked for has no name.  ``line`` is the
+    ``file.py:LINE`` of a call that was captured.
     """
 
     operator: str
@@ -60,13 +64,18 @@ class Node:
     name: str = ""
     doc: str = ""
     metadata: dict[str, str] = field(default_factory=dict)
+    line: str = ""
 
     @property
     def place(self) -> str:
         """The node as an error message names it."""
         kind = f"{self.domain}.{self.operator}" if self.domain else self.operator
         label = self.name or next((value.name for value in self.outputs if value.name), "")
-        return f'node "{label}" ({kind})' if label else f"node ({kind})"
+        at = f" at {self.line}" if self.line else ""
+        return f'node "{label}" ({kind}){at}' if label else f"node ({kind}){at}"
+
+    def __repr__(self) -> str:
+        return f"<{self.place}>"
 
     def subgraphs(self) -> Iterator[Graph]:
         for value in self.attributes.values():
@@ -76,7 +85,7 @@ class Node:
                 yield from (item for item in value if isinstance(item, Graph))
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Graph:
     """Nodes in an order in which they can run, between inputs and outputs.
 
@@ -93,6 +102,12 @@ class Graph:
     metadata: dict[str, str] = field(default_factory=dict)
     producer: str = ""
     opsets: dict[str, int] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{value.name} {value.type}".strip() for value in self.inputs)
+        pairs = zip(self.output_names, self.outputs, strict=False)
+        made = ", ".join(f"{name} {value.type}".strip() for name, value in pairs)
+        return f"<graph {self.name}: {len(self.nodes)} nodes, ({given}) -> ({made})>"
 
     def constants(self) -> list[Value]:
         """Every constant that this graph's own nodes and outputs use, in order of first use."""

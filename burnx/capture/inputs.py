@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from burnx.dtype import DType, as_array, dtype_name, string
@@ -98,6 +98,12 @@ def match_inputs(names: Sequence[str], inputs: Sequence[Any], taker: str) -> dic
     if len(inputs) > len(names):
         raise InputError(f"{taker} takes {len(names)} inputs, not {len(inputs)}")
     return dict(zip(names, inputs, strict=False))
+
+
+def check_names(inputs: Any, what: str) -> None:
+    """Raises: InputError unless ``inputs`` is a mapping by name."""
+    if not isinstance(inputs, Mapping):
+        raise InputError(f"{what} is a dict by input name, not {type(inputs).__name__}")
 
 
 def check_shape(name: str, kind: TensorType, shape: tuple[int, ...], sizes: dict[str, int]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -90,6 +91,14 @@ def default_recorder() -> LazyRecorder:
 
 
 operator_module.DEFAULT_RECORDER[0] = default_recorder
+
+
+def _as_pickled(given: Tensor) -> tuple[Any, ...]:
+    return tensor, (given.numpy(),)
+
+
+# tensors are pickled and copied as the arrays that they are worth
+copyreg.pickle(Tensor, _as_pickled)
 
 
 def tensor(value: Any) -> Tensor:

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from burnx.capture.inputs import check_value, match_inputs
+from burnx.capture.inputs import check_names, check_value, match_inputs
 from burnx.capture.lazy import default_recorder
 from burnx.dtype import as_array, dtype_name
-from burnx.errors import InputError
+from burnx.errors import InputError, UsageError
 from burnx.graph import Graph, Value, constant_value
 from burnx.lowering import lower
 from burnx.runtime.device import Device, Executable, placement, prepare
@@ -79,7 +79,16 @@ class LoadedModel:
 
         Raises: InputError if a name, dtype or shape is not what the model declares.
         """
+        check_names(inputs, "what run() takes")
         return dict(zip(self.graph.output_names, self.results(inputs), strict=True))
+
+    def __reduce__(self) -> str:
+        raise UsageError(
+            "a loaded model is not pickled or copied: send its path, and load it there"
+        )
+
+    def __repr__(self) -> str:
+        return f"<loaded {self.graph!r} on {self.device.name}>"
 
     def __call__(self, *inputs: Any) -> Any:
         """Outputs for inputs in the order of the file: one array, or a tuple of several."""
@@ -163,11 +172,21 @@ class Compiled:
         capture: Callable[[Mapping[str, Any]], Graph],
         weights: Callable[[], list[Any]],
         where: Device,
+        title: str = "",
     ) -> None:
         self._names, self._capture, self._weights, self.device = names, capture, weights, where
+        self.title = title
         self._seen: list[Any] = []
         self._models: dict[Any, LoadedModel] = {}
         self._lock = Lock()
+
+    def __reduce__(self) -> str:
+        raise UsageError(
+            "what is compiled is not pickled or copied: send the module, and compile it"
+        )
+
+    def __repr__(self) -> str:
+        return f"<compiled {self.title} on {self.device.name}>"
 
     def __call__(self, *inputs: Any) -> Any:
         """What the model gives: a tensor, or a tuple of several."""

@@ -82,8 +82,9 @@ class GraphRecorder:
             operator.op_type, operator.domain, list(values), [], attributes, self.name, self.doc
         )
         node.metadata = dict(self.metadata)
-        place = self.place or (node.place if self.name else f"{node.place} at {caller()}")
-        with located(place):
+        if not (self.place or self.name):
+            node.line = caller()
+        with located(self.place or node.place):
             infer_outputs(self.operators, operator, node, wanted, self.counter)
         for value in node.outputs:
             self.settle(value)

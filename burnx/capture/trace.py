@@ -48,7 +48,7 @@ def trace_call(
         AMBIENT.reset(token)
     graph = recorder.graph
     for place, item in enumerate(results):
-        tensor = item if isinstance(item, Tensor) else recorder.constant(_array(item))
+        tensor = item if isinstance(item, Tensor) else recorder.constant(_array(item, function))
         name, declared = outputs[place] if place < len(outputs) else ("", None)
         value: Any = recorder.own(tensor)
         if declared is not None and value.producer is not None:
@@ -86,11 +86,17 @@ def _call(function: Callable[..., Any], given: Mapping[str, Tensor]) -> list[Any
     return list(result) if isinstance(result, (list, tuple)) else [result]
 
 
-def _array(value: Any) -> Array:
+def _array(value: Any, function: Callable[..., Any]) -> Array:
     array = np.asarray(value)
     if array.dtype == object and not all(isinstance(item, str) for item in array.flat):
-        raise TraceError(f"a model gives tensors, not {type(value).__name__}")
+        name = getattr(function, "__qualname__", type(function).__name__)
+        raise TraceError(f"{name} gives tensors, not {type(value).__name__}{_place(function)}")
     return array
+
+
+def _place(function: Any) -> str:
+    code = getattr(function, "__code__", None)
+    return f": file {code.co_filename!r}, line {code.co_firstlineno}" if code is not None else ""
 
 
 def named_outputs(graph: Graph) -> list[tuple[str, Value]]:

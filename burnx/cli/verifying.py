@@ -42,7 +42,7 @@ def verify_command(
         threads = min(request.threads or 1, _MAX_THREADS)
         comparison = Comparison(request.model, path, inputs, load, (rtol, atol), threads)
         with console.working(f"comparing {request.model}"):
-            verdict = verify_model(comparison, request.devices or (None,))
+            verdict = verify_model(comparison, request.devices or (first.device.name,))
     show_verdict(console, request.model, verdict)
     console.result({"model": request.model, **verdict.as_json()})
     return 0 if verdict.agrees else 1

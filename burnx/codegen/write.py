@@ -10,14 +10,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from burnx.codegen.names import MODULE_NAMES, USED_BUILTINS
-from burnx.codegen.source import Source, make_source
+from burnx.codegen.source import make_source
 from burnx.errors import UsageError
 from burnx.files import atomic_write
 from burnx.graph import Graph
-from burnx.nn.module import ORIGINAL_NAMES
+from burnx.nn.stored import under_original_names
 from burnx.weights import save_weights
 
 _NO_CLASS = (MODULE_NAMES | USED_BUILTINS) - {"Model"}
@@ -69,7 +68,7 @@ def write_source(
     source = make_source(graph, origin, beside, options.class_name, options.flat)
     if source.weights:
         check_weights(file, target, options.force)
-        _save(source, file)
+        save_weights(file, *under_original_names(source.weights))
     text = with_mark(source.text)
     with atomic_write(target, "w") as stream:
         stream.write(text)
@@ -83,24 +82,6 @@ def write_source(
         count,
         dict(changes or {}),
     )
-
-
-def _save(source: Source, file: Path) -> None:
-    """Write each array once, under its name in the model; the metadata says which parameters have another name."""
-    tensors: dict[str, Any] = {}
-    renamed: dict[str, str] = {}
-    for path, original, array in source.weights:
-        key = original
-        if tensors.get(key, array) is not array:
-            key = path
-        tensors[key] = array
-        if key != path:
-            renamed[path] = key
-    shared = set(renamed.values())
-    renamed |= {
-        path: path for path, _, _ in source.weights if path in shared and path not in renamed
-    }
-    save_weights(file, tensors, {ORIGINAL_NAMES: json.dumps(renamed)} if renamed else None)
 
 
 def with_mark(text: str) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
+import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -12,13 +12,11 @@ from typing import Any, ClassVar, Self
 from burnx.capture.lazy import tensor
 from burnx.errors import CallError, WeightsError
 from burnx.nn.parameter import Parameter
-from burnx.tensor import AMBIENT, Tensor
-from burnx.weights import Weights, open_weights, save_weights
+from burnx.nn.stored import Remap, names_in, under_original_names
+from burnx.tensor import AMBIENT, Array, Tensor
+from burnx.weights import open_weights, save_weights
 
 __all__ = ["Container", "Input", "Module", "ModuleList", "Output", "Parameter"]
-
-Remap = Mapping[str, str] | Callable[[str], str]
-ORIGINAL_NAMES = "burnx.names"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +121,7 @@ class Module:
         """
         weights = open_weights(path)
         wanted = dict(self.named_parameters())
-        names = _names_in(weights, remap)
+        names = names_in(weights, remap)
         surplus = [f"unexpected: {name}" for name in names if name not in wanted]
         problems: list[str] = []
         for name, parameter in wanted.items():
@@ -144,27 +142,35 @@ class Module:
         return surplus + problems
 
     def save_weights(self, path: str | Path) -> None:
-        """Write every parameter to a safetensors file."""
-        save_weights(
-            Path(path), {name: parameter.data for name, parameter in self.named_parameters()}, None
-        )
+        """Write every parameter to a safetensors file, under the name of the model it comes from."""
+        arrays: dict[Any, Array] = {}
+        named = []
+        for name, parameter in self.named_parameters():
+            data = parameter.data
+            memory = data.__array_interface__["data"][0] if data.size else id(data)
+            array = arrays.setdefault((memory, data.shape, data.strides, data.dtype), data)
+            named.append((name, parameter.original, array))
+        save_weights(Path(path), *under_original_names(named))
 
     def __repr__(self) -> str:
-        count = sum(1 for _ in self.parameters())
-        return f"{type(self).__name__}({count} parameters)"
+        count = sum(math.prod(parameter.kind[0]) for parameter in self.parameters())
+        return f"{type(self).__name__}({count:,} parameters)"
+
+    def __str__(self) -> str:
+        """What it is made of, a line each."""
+        return "\n".join([repr(self), *_inside(self, "  ")])
 
 
-def _names_in(weights: Weights, remap: Remap | None) -> dict[str, str]:
-    """Parameter name -> name in the file; several parameters may be one tensor of the file."""
-    stored: dict[str, str] = json.loads(weights.metadata.get(ORIGINAL_NAMES, "{}"))
-    found = {path: name for path, name in stored.items() if name in weights}
-    renamed = set(found.values())
-    rename = remap.get if isinstance(remap, Mapping) else remap
-    for name in weights:
-        path = (rename(name) or name) if rename is not None else name
-        if path != name or name not in renamed:
-            found[path] = name
-    return found
+def _inside(module: Module, indent: str) -> Iterator[str]:
+    for name, value in module.children():
+        if isinstance(value, Parameter):
+            yield f"{indent}{name}: {value!r}"
+        elif all(isinstance(held, Parameter) for _, held in value.children()):
+            shapes = ", ".join(f"{each} {held.kind[0]}" for each, held in value.children())
+            yield f"{indent}{name}: {type(value).__name__}({shapes})"
+        else:
+            yield f"{indent}{name}: {type(value).__name__}"
+            yield from _inside(value, indent + "  ")
 
 
 def weights_beside(cls: type) -> Path:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from burnx.capture.lazy import default_recorder
-from burnx.dtype import DType, is_float, parse_dtype
+from burnx.dtype import DType, dtype_name, is_float, parse_dtype
 from burnx.errors import WeightsError
 from burnx.tensor import AMBIENT, Array, Recorder, Tensor
 
@@ -59,8 +59,23 @@ class Parameter(Tensor):
             )
         self._data = array
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        (shape, dtype), rest = self.kind, (self.original, self._data)
+        return _parameter, (shape, dtype_name(dtype), self.init, *rest)
+
     def __repr__(self) -> str:
         return f"Parameter({', '.join(map(str, self.kind[0]))}, dtype={self.kind[1].name!r})"
+
+
+def _parameter(
+    shape: tuple[int, ...], dtype: str, init: str, original: str, data: Array | None
+) -> Parameter:
+    """A parameter as it was pickled or copied."""
+    made = Parameter(*shape, dtype=dtype, init=init)
+    made.original = original
+    if data is not None:
+        made.data = data
+    return made
 
 
 def _fresh(shape: Sequence[int], dtype: DType, init: str) -> Array:

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
+import json
+import pickle
 import pydoc
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
+import onnx.parser
 import pytest
 
 import burnx
 from burnx import Tensor, nn, ops
 from burnx.conformance.flops import count_flops
 from burnx.errors import BurnxError, ShapeError, TraceError
+from burnx.nn.sources import load_network
+from burnx.nn.stored import ORIGINAL_NAMES, under_original_names
+from burnx.weights import open_weights
 
 X = np.array([1, -1, 2], np.float32)
 
@@ -57,6 +66,128 @@ def test_tensor_that_outlives_its_capture_is_named() -> None:
             burnx.trace(model, X)
 
 
+# ------------------------------------------------------------------------------------ slips in a call
+class Doubled(nn.Module):
+    inputs = (nn.Input("x", "float32", ("n",)),)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * 2
+
+
+class Small(nn.Module):
+    def __init__(self) -> None:
+        self.head = nn.Linear(3, 2)
+        self.blocks = nn.ModuleList(nn.Container(a=nn.Linear(2, 2)) for _ in range(2))
+        self.scale = nn.Parameter(2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(x) * self.scale
+
+
+SLIPS: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "load nothing": (lambda path: burnx.load(None), "a model is a path, .* not NoneType"),
+    "load a module": (lambda path: burnx.load(Doubled()), "a model is a path, .* not Doubled"),
+    "run an array": (lambda path: loaded(path).run(X), "dict by input name, not ndarray"),  # type: ignore[arg-type]
+    "export an array": (lambda path: burnx.export_onnx(Doubled(), X, path), "not ndarray"),  # type: ignore[arg-type]
+    "dynamic as a list": (
+        lambda path: burnx.export_onnx(Doubled(), {"x": X}, path, dynamic={"x": [0]}),  # type: ignore[dict-item]
+        r'dynamic is \{input: \{axis: dim\}\}; "x" has \[0\]',
+    ),
+    "dynamic as a tuple": (
+        lambda path: burnx.export_onnx(Doubled(), {"x": X}, path, dynamic=("x",)),  # type: ignore[arg-type]
+        "dynamic is a dict by input name, not tuple",
+    ),
+    "compile a path": (lambda path: burnx.compile("m.onnx"), "not str; burnx.load opens a file"),  # type: ignore[arg-type]
+    "trace nothing": (lambda path: burnx.trace(None), "not NoneType"),  # type: ignore[arg-type]
+    "give no tensor": (
+        lambda path: burnx.trace(lambda x: None, X),
+        r"<lambda> gives tensors, not NoneType: file '.*test_first_use\.py', line \d+",
+    ),
+    "call with text": (
+        lambda path: Doubled()("x"),
+        'input "x" is float32, not an array of objects',
+    ),
+    "call with uneven lists": (lambda path: Doubled()([[1], [1, 2]]), "a list that is no array"),
+    "run with uneven lists": (lambda path: loaded(path)([[1], [1, 2]]), "a list that is no array"),
+}
+
+
+def loaded(folder: Path) -> Any:
+    burnx.export_onnx(Doubled(), {"x": X}, folder / "m.onnx")
+    return burnx.load(folder / "m.onnx")
+
+
+@pytest.mark.parametrize("slip", SLIPS)
+def test_slip_in_a_call_is_an_error_of_burnx(slip: str, tmp_path: Path) -> None:
+    call, message = SLIPS[slip]
+    with pytest.raises(BurnxError, match=message):
+        call(tmp_path)
+
+
+# ------------------------------------------------------------------------------------ in a REPL
+def test_what_a_repl_shows_is_short(tmp_path: Path) -> None:
+    def grown(x: Tensor) -> Tensor:
+        for _ in range(60):
+            x = x + ops.relu(x)
+        return x
+
+    graph = burnx.trace(grown, X)
+    assert repr(graph) == "<graph grown: 120 nodes, (x float32(3)) -> (float32(3))>"
+    assert re.fullmatch(r"<node \(Relu\) at test_first_use\.py:\d+>", repr(graph.nodes[0]))
+    assert repr(graph.inputs[0]) == "Value(x: float32(3))"
+    assert repr(loaded(tmp_path)).endswith("(x float32(n)) -> (output float32(n))> on cpu>")
+    assert repr(burnx.compile(Doubled())) == "<compiled Doubled on cpu>"
+
+
+def test_print_of_a_module_shows_what_is_inside() -> None:
+    assert repr(Small()) == "Small(22 parameters)"
+    assert str(Small()).splitlines() == [
+        "Small(22 parameters)",
+        "  head: Linear(weight (2, 3), bias (2,))",
+        "  blocks: ModuleList",
+        "    0: Container",
+        "      a: Linear(weight (2, 2), bias (2,))",
+        "    1: Container",
+        "      a: Linear(weight (2, 2), bias (2,))",
+        "  scale: Parameter(2, dtype='float32')",
+    ]
+
+
+# ------------------------------------------------------------------------------------ copies
+COPIES: list[Callable[[Any], Any]] = [copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))]
+
+
+@pytest.mark.parametrize("duplicate", COPIES, ids=["deepcopy", "pickle"])
+def test_module_and_tensor_can_be_copied(duplicate: Callable[[Any], Any], tmp_path: Path) -> None:
+    small, path = Small(), tmp_path / "small.safetensors"
+    small.scale.data = np.array([2, 3], np.float32)
+    small.save_weights(path)
+    loaded_small, fresh = Small.load(path), Small()
+    for module in (loaded_small, fresh):
+        copied = duplicate(module)
+        assert copied.head.weight is not module.head.weight
+        np.testing.assert_array_equal(copied(X[None]).numpy(), module(X[None]).numpy())
+    copied = duplicate(loaded_small)
+    copied.scale.data = np.zeros(2, np.float32)
+    assert loaded_small.scale.data.tolist() == [2, 3]
+    np.testing.assert_array_equal(duplicate(ops.relu(X)).numpy(), [1, 0, 2])
+
+
+@pytest.mark.parametrize("duplicate", COPIES, ids=["deepcopy", "pickle"])
+def test_what_is_shared_stays_shared(duplicate: Callable[[Any], Any]) -> None:
+    small = Small()
+    small.blocks[1].a.weight = small.blocks[0].a.weight
+    copied = duplicate(small)
+    assert copied.blocks[1].a.weight is copied.blocks[0].a.weight
+
+
+def test_loaded_model_says_how_to_send_it(tmp_path: Path) -> None:
+    for made in (loaded(tmp_path), burnx.compile(Doubled())):
+        with pytest.raises(BurnxError, match="is not pickled or copied: send"):
+            pickle.dumps(made)
+
+
+# ------------------------------------------------------------------------------------ finding one's way
 def test_operator_says_what_it_takes() -> None:
     parameters = inspect.signature(ops.leaky_relu).parameters
     assert list(parameters) == ["x", "alpha"] and parameters["alpha"].default == 0.01
@@ -124,6 +255,15 @@ def test_operations_of_generated_source_are_those_of_the_file() -> None:
     assert [count_flops(node, {}) for node in graph.nodes] == [2 * 3 * 2]
 
 
+def test_index_out_of_range_is_found_at_its_line() -> None:
+    picked = ops.gather(X, np.array([9]))
+    with pytest.raises(
+        ShapeError, match=r"found 9 to 9, node \(Gather\) at test_first_use\.py:\d+"
+    ):
+        picked.numpy()
+
+
+# ------------------------------------------------------------------------------------ dims
 class Fixed(nn.Module):
     inputs = (nn.Input("x", "float32", (1, 3)), nn.Input("y", "float32", (1, 3)))
 
@@ -174,3 +314,43 @@ g (float[1, 2] x) => (float[1, 2] y)
 <float[2, 2] "onnx::MatMul_7" = {1, 2, 3, 4}, float[2] "a/b" = {5, 6}>
 { h = MatMul(x, "onnx::MatMul_7")
   y = Add(h, "a/b") }"""
+
+
+def test_saved_weights_keep_the_names_of_the_model(tmp_path: Path) -> None:
+    file, source = tmp_path / "m.onnx", tmp_path / "m.py"
+    onnx.save(onnx.parser.parse_model(RENAMED), file)
+    burnx.import_onnx(file, source)
+    before = dict(open_weights(tmp_path / "m.safetensors"))
+    network = load_network(source)
+    for parameter in network.parameters():
+        parameter.data = parameter.data * 2
+    network.save_weights(tmp_path / "m.safetensors")
+    after = open_weights(tmp_path / "m.safetensors")
+    assert set(after) == set(before) and "a/b" in before
+    for name, array in before.items():
+        np.testing.assert_array_equal(after[name], array * 2)
+    x = np.ones((1, 2), np.float32)
+    np.testing.assert_array_equal(burnx.load(source)(x), 2 * burnx.load(file)(x))
+
+
+def test_names_that_clash_lose_no_weight() -> None:
+    one, two, three = (np.full(1, size, np.float32) for size in range(3))
+    tensors, metadata = under_original_names([("a", "b", one), ("b", "b", two), ("c", "b", one)])
+    assert [float(array[0]) for array in tensors.values()] == [0, 1]
+    names = json.loads(metadata[ORIGINAL_NAMES])
+    assert {path: tensors[name] is one for path, name in names.items()} == {
+        "a": True,
+        "b": False,
+        "c": True,
+    }
+    assert under_original_names([("a", "a", three)]) == ({"a": three}, {})
+
+
+def test_saved_shared_weight_stays_one(tmp_path: Path) -> None:
+    tied, path = Tied(), tmp_path / "tied.safetensors"
+    tied.head.weight = nn.Parameter(5, 2)
+    tied.head.weight.data = tied.table.weight.data
+    tied.save_weights(path)
+    assert len(open_weights(path)) == 1
+    found = Tied.load(path)
+    np.testing.assert_array_equal(found.head.weight.data, tied.table.weight.data)
