@@ -36,7 +36,7 @@ def _reshape(x: Tensor, *shape: Any) -> Tensor:
 def _transpose(x: Tensor, *axes: Any) -> Tensor:
     order = axes[0] if len(axes) == 1 and isinstance(axes[0], (list, tuple)) else axes
     return (
-        movement.transpose(x, perm=[movement.normal_axis(axis, x.ndim) for axis in order])
+        movement.transpose(x, perm=[movement.normal_axis(axis, len(order)) for axis in order])
         if order
         else movement.transpose(x)
     )

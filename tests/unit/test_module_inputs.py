@@ -108,3 +108,16 @@ def test_a_function_stands_for_the_graph_of_an_operator() -> None:
     v = np.arange(8, dtype=np.float32).reshape(1, 1, 2, 4)
     found = ops.flex_attention(q, q, v, score_mod=score_mod).numpy()
     assert found[0, 0].tolist() == [[2, 3, 4, 5]] * 2
+
+
+def test_transpose_takes_the_rank_from_its_axes() -> None:
+    """A permutation says the rank, where that is not known while a model is captured."""
+
+    def turned(x: Tensor, sizes: Tensor) -> Tensor:
+        return ops.constant_of_shape(ops.shape(ops.reshape(x, sizes))).transpose(1, -2)
+
+    graph = burnx.trace(
+        turned, np.ones(6, np.float32), np.array([2, 3]), dynamic={"sizes": {0: "rank"}}
+    )
+    assert graph.nodes[-1].operator == "Transpose"
+    assert graph.nodes[-1].attributes == {"perm": [1, 0]}
