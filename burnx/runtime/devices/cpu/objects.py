@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import sha256
 from typing import Any
 
@@ -83,20 +83,17 @@ def _load_missing(kernels: dict[str, MakeText], target: Target) -> None:
     files = find_object_files()
     images, names = [], []
     for key in missing:
-        name = f"{KERNEL}_{sha256(key.encode()).hexdigest()[:32]}"
-        make = kernels[key]
-        images.append(
-            _find_object(files, key, lambda make=make, name=name: _rename(make(), name), target)
-        )
-        names.append(name)
+        names.append(f"{KERNEL}_{sha256(key.encode()).hexdigest()[:32]}")
+        make_ir = partial(_rename, kernels[key], names[-1])
+        images.append(_find_object(files, key, make_ir, target))
     found = _link(images, names, target)
     for key, address in zip(missing, found, strict=True):
         _loaded.addresses[target, key] = (address,)
 
 
-def _rename(text: str, name: str) -> str:
+def _rename(make_ir: MakeText, name: str) -> str:
     """The text with its function called ``name``, so that many can be linked together."""
-    return text.replace(f"@{KERNEL}(", f"@{name}(")
+    return make_ir().replace(f"@{KERNEL}(", f"@{name}(")
 
 
 def _find_object(files: ObjectFiles | None, key: str, make_ir: MakeText, target: Target) -> bytes:
