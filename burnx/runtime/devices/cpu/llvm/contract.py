@@ -29,6 +29,7 @@ from burnx.runtime.devices.cpu.llvm.contract_plan import (
 from burnx.runtime.devices.cpu.llvm.contract_rows import (
     TABLE_ROWS,
     bind_row,
+    count_loop,
     fill_rows,
     reserve,
     table_slot,
@@ -82,7 +83,7 @@ def _loop(work: Work, start: Ssa, stop: Ssa, step: int, body: Callable[[Ssa], No
             body(index)
         return []
 
-    work.writer.loop(start, stop, integer(step), turn)
+    count_loop(work.writer, stop, turn, steps=(start, step))
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from burnx.runtime.devices.cpu.llvm.contract_numbers import (
     multiply_add,
     vector,
 )
+from burnx.runtime.devices.cpu.llvm.contract_rows import count_loop
 from burnx.runtime.devices.cpu.llvm.writer import Ssa, Writer, integer
 
 
@@ -68,7 +69,7 @@ def _emit_loops(
         right = writer.binary("add nsw", right, loop.right)
         return [left, right, *after]
 
-    return writer.loop(zero, loop.extent, integer(1), turn, [zero, zero, *sums])[2:]
+    return count_loop(writer, loop.extent, turn, [zero, zero, *sums])[2:]
 
 
 def _emit_turn(
