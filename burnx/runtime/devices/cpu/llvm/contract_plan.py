@@ -1,0 +1,160 @@
+"""How a contraction is cut: register tiles, blocks of rows that stay in cache, groups of panels, chunks for threads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from burnx.dtype import DType, float32
+from burnx.kernels.ir import Contract
+from burnx.kernels.packing import name_packing, panel_width
+from burnx.runtime.devices.cpu.llvm.context import Context
+from burnx.runtime.devices.cpu.llvm.contract_numbers import Numbers, check_numbers
+from burnx.runtime.devices.cpu.llvm.contract_rows import TABLE_ROWS
+from burnx.runtime.devices.cpu.llvm.writer import Ssa, Writer, integer
+from burnx.runtime.devices.cpu.target import Target
+
+ROWS = 6  # of the large tile
+FEW_ROWS = 4  # of the tile for what is left over
+SIDE_BY_SIDE = 4  # panels at once where there is a single row
+CACHE_BYTES = 512 * 1024  # of left rows that are used again for the next panel
+CHUNK_WORK = 1 << 20  # multiplications that are worth handing out, some 20 µs
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is known while the text is written."""
+
+    statement: Contract
+    numbers: Numbers
+    lanes: int
+    vectors: int
+
+    @property
+    def width(self) -> int:
+        """Columns of a panel."""
+        return self.lanes * self.vectors
+
+    @property
+    def tile_columns(self) -> int:
+        """Columns between two rows of the sums on the stack."""
+        return self.width * SIDE_BY_SIDE
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What is known when the kernel runs, as i64."""
+
+    rows: Ssa
+    columns: Ssa
+    inner: Ssa
+    panels: Ssa
+    block: Ssa  # rows of a block
+    groups: Ssa  # groups of panels
+    group: Ssa  # panels of a group
+    chunks: Ssa
+
+
+def tile_vectors(target: Target) -> int:
+    """Vectors of a panel: 6 rows of them fill the registers."""
+    return 2 if target.registers <= 16 else 4
+
+
+def choose_packing(target: Target, dtype: DType, total: DType = float32) -> str:
+    """The packing that this target's contractions take for right matrices of a dtype."""
+    lanes = target.vector_bytes // total.itemsize
+    return name_packing(dtype, lanes * tile_vectors(target))
+
+
+def make_plan(target: Target, statement: Contract) -> Plan:
+    numbers = Numbers(statement.left.dtype, statement.right.dtype, statement.dtype)
+    check_numbers(numbers)
+    lanes = target.vector_bytes // statement.dtype.itemsize
+    vectors = tile_vectors(target)
+    if statement.packing:
+        vectors = panel_width(statement.packing) // lanes
+    return Plan(statement, numbers, lanes, vectors)
+
+
+def measure(context: Context, plan: Plan) -> Sizes:
+    """Work out the sizes: the text before the loops."""
+    writer, statement = context.writer, plan.statement
+    rows = multiply_all(writer, [context.index(extent) for _, extent in statement.rows])
+    inner = multiply_all(writer, [context.index(extent) for _, extent in statement.inner])
+    columns = context.index(statement.column[1])
+    panels = divide_up(writer, columns, integer(plan.width))
+    workers = context.workers if statement.parallel else integer(1)
+    block, blocks = _cut_rows(writer, plan, rows, inner, panels, workers)
+    group = panels
+    if statement.parallel:
+        group = _cut_panels(writer, plan, (block, blocks), inner, panels, workers)
+    groups = divide_up(writer, panels, group)
+    chunks = writer.binary("mul nsw", blocks, groups)
+    return Sizes(rows, columns, inner, panels, block, groups, group, chunks)
+
+
+def _cut_rows(
+    writer: Writer, plan: Plan, rows: Ssa, inner: Ssa, panels: Ssa, workers: Ssa
+) -> tuple[Ssa, Ssa]:
+    """Rows of a block, a multiple of the tile's, and how many blocks there are."""
+    row_bytes = writer.binary("mul nsw", inner, integer(plan.numbers.left.itemsize))
+    fitting = divide_down(writer, integer(CACHE_BYTES), row_bytes)
+    most = least(writer, greatest(writer, fitting, integer(2 * ROWS)), integer(TABLE_ROWS))
+    blocks = divide_up(writer, rows, most)
+    if plan.statement.parallel:
+        # with few panels more blocks, so that every thread has some
+        wanted = divide_up(writer, writer.binary("mul nsw", workers, integer(2)), panels)
+        alone = writer.compare("icmp eq", workers, integer(1))
+        wanted = writer.select(alone, integer(1), wanted)
+        possible = divide_up(writer, rows, integer(2 * ROWS))
+        blocks = greatest(writer, blocks, least(writer, wanted, possible))
+    block = round_up(writer, divide_up(writer, rows, blocks), ROWS)
+    block = greatest(writer, block, integer(ROWS))
+    return block, divide_up(writer, rows, block)
+
+
+def _cut_panels(
+    writer: Writer, plan: Plan, rows: tuple[Ssa, Ssa], inner: Ssa, panels: Ssa, workers: Ssa
+) -> Ssa:
+    """Panels of a group: enough work to be handed out, and enough groups for every thread."""
+    block, blocks = rows
+    wanted = writer.binary("mul nsw", workers, integer(6))
+    even = divide_up(writer, writer.binary("mul nsw", panels, blocks), wanted)
+    work = multiply_all(writer, [block, inner, integer(plan.width)])
+    worthwhile = divide_up(writer, integer(CHUNK_WORK), work)
+    group = greatest(writer, even, worthwhile)
+    alone = writer.compare("icmp eq", workers, integer(1))
+    group = writer.select(alone, panels, group)
+    return greatest(writer, least(writer, group, panels), integer(1))
+
+
+# --- whole numbers --------------------------------------------------------------------------------------------------
+
+
+def multiply_all(writer: Writer, values: list[Ssa]) -> Ssa:
+    total, *rest = values
+    for each in rest:
+        total = writer.binary("mul nsw", total, each)
+    return total
+
+
+def least(writer: Writer, left: Ssa, right: Ssa) -> Ssa:
+    return writer.call("i64", "llvm.smin.i64", left, right)
+
+
+def greatest(writer: Writer, left: Ssa, right: Ssa) -> Ssa:
+    return writer.call("i64", "llvm.smax.i64", left, right)
+
+
+def divide_down(writer: Writer, value: Ssa, by: Ssa) -> Ssa:
+    """The quotient; by 1 where ``by`` is 0."""
+    return writer.binary("udiv", value, greatest(writer, by, integer(1)))
+
+
+def divide_up(writer: Writer, value: Ssa, by: Ssa) -> Ssa:
+    by = greatest(writer, by, integer(1))
+    more = writer.binary("add nsw", value, writer.binary("sub nsw", by, integer(1)))
+    return writer.binary("udiv", more, by)
+
+
+def round_up(writer: Writer, value: Ssa, multiple: int) -> Ssa:
+    return writer.binary("mul nsw", divide_up(writer, value, integer(multiple)), integer(multiple))
