@@ -120,6 +120,7 @@ slow:
   %start = call i64 @now()
   br label %yield
 yield:
+  %before = phi i64 [%start, %slow], [%time, %patient]
   %value2 = load atomic i32, ptr %word acquire, align 4
   %changed2 = icmp ne i32 %value2, %seen
   br i1 %changed2, label %done, label %patient
@@ -127,7 +128,10 @@ patient:
   %y = call i32 @sched_yield()
   %time = call i64 @now()
   %waited = sub i64 %time, %start
-  %tired = icmp sgt i64 %waited, %patience_ns
+  %late = icmp sgt i64 %waited, %patience_ns
+  %gone = sub i64 %time, %before
+  %crowded = icmp sgt i64 %gone, $crowded
+  %tired = or i1 %late, %crowded
   br i1 %tired, label %sleep, label %yield
 sleep:
   %s = atomicrmw add ptr %sleepers, i32 1 seq_cst, align 4
@@ -201,8 +205,9 @@ wait:
 }
 """
 
-SPINS = 300  # turns of a waiting loop before others are let run
-PATIENCE_NS = 200_000  # how long a barrier lets others run before it sleeps
+SPINS = 100  # turns of a waiting loop before others are let run
+PATIENCE_NS = 100_000  # how long a barrier lets others run before it sleeps
+CROWDED_NS = 10_000  # who lets others run and is away for longer sleeps at once: its processor is wanted
 IDLE_NS = 50_000  # how long a thread without a job looks for the next one before it sleeps
 TURN_NS = 50_000_000  # how long native code runs before Python may handle signals
 GLANCES = 7  # a single worker looks at the clock at every 8th barrier
@@ -223,6 +228,7 @@ def write_machine(target: Target) -> str:
         "spins": SPINS,
         "patience": PATIENCE_NS,
         "idle": IDLE_NS,
+        "crowded": CROWDED_NS,
         "turn_ns": TURN_NS,
         "glances": GLANCES,
     }

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from hashlib import sha256
+from itertools import count
 from typing import Any
 
 from llvmlite import binding
@@ -30,6 +31,9 @@ class _Loaded:
         self.lock = threading.RLock()
         self.addresses: dict[tuple[Target, str], tuple[int, ...]] = {}
         self.libraries: list[Any] = []
+
+
+_names = count()  # of libraries; one that failed to be linked has used its name up
 
 
 _loaded = _Loaded()
@@ -113,7 +117,7 @@ def _link(images: Sequence[bytes], names: Sequence[str], target: Target) -> tupl
     for name in names:
         builder.export_symbol(name)
     try:
-        library = builder.link(_make_linker(target), f"burnx{len(_loaded.libraries)}")
+        library = builder.link(_make_linker(target), f"burnx{next(_names)}")
     except RuntimeError as error:
         raise DeviceError(f"compiled kernels are linked; LLVM says: {error}") from error
     _loaded.libraries.append(library)
