@@ -124,8 +124,12 @@ class Expressions:
         )
 
     def lookup(self, var: Var, index: Index, limit: Dim) -> Dim:
-        """An index that is read from memory."""
+        """An index that is read from memory, or a constant within bounds."""
         value = self.value(var, index)
+        if isinstance(value, Constant) and isinstance(limit, int):
+            place = int(value.value) + (limit if value.value < 0 else 0)
+            if 0 <= place < limit:
+                return place
         if value.dtype != int64:
             value = Cast(value, int64)
         name = f"@{self.name('')}"

@@ -195,27 +195,25 @@ def place_lookups(body: tuple[Statement, ...], lookups: Iterable[Lookup]) -> tup
 def _placed(
     body: tuple[Statement, ...], bound: set[str], needs: dict[Lookup, set[str]]
 ) -> tuple[Statement, ...]:
-    result: list[Statement] = []
+    divided = len(body) == 1 and isinstance(body[0], (Loop, Contract)) and body[0].parallel
+    result: list[Statement] = [] if divided else list(_ready(needs, bound))
     for each in body:
-        if isinstance(each, Loop):
-            inside = bound | {each.variable}
-            nested = (
-                len(each.body) == 1 and isinstance(each.body[0], Loop) and each.body[0].parallel
-            )
-            ready = [] if nested else _ready(needs, inside)
-            result.append(replace(each, body=(*ready, *_placed(each.body, inside, needs))))
-        elif isinstance(each, Fold):
-            inside = bound | {name for name, _ in each.loops}
-            result.append(replace(each, body=(*_ready(needs, inside), *each.body)))
-        elif isinstance(each, Carry):
-            ready = _ready(needs, bound | {each.variable})
-            result.append(replace(each, body=(*ready, *each.body)))
-        elif isinstance(each, Contract):
-            inside = bound | {name for name, _ in each.rows} | {each.column[0]}
-            result.append(replace(each, body=(*_ready(needs, inside), *each.body)))
-        else:
-            result.append(each)
+        inside = bound | _variables(each)
+        if isinstance(each, (Loop, Fold, Carry, Contract)):
+            each = replace(each, body=_placed(each.body, inside, needs))
+        result.append(each)
     return tuple(result)
+
+
+def _variables(statement: Statement) -> set[str]:
+    """The loop variables that a statement binds for its body."""
+    if isinstance(statement, (Loop, Carry)):
+        return {statement.variable}
+    if isinstance(statement, Fold):
+        return {name for name, _ in statement.loops}
+    if isinstance(statement, Contract):
+        return {name for name, _ in statement.rows} | {statement.column[0]}
+    return set()
 
 
 def _ready(needs: dict[Lookup, set[str]], bound: set[str]) -> list[Lookup]:

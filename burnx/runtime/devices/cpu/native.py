@@ -12,11 +12,9 @@ import numpy as np
 
 from burnx.errors import ModelError
 from burnx.fusion.scheduler import Traits, schedule
-from burnx.kernels.clike import clike
-from burnx.kernels.text import kernel_text
 from burnx.program import Var
 from burnx.runtime.devices.cpu.checks import check_sizes, needs_check
-from burnx.runtime.devices.cpu.llvm.contract import choose_packing
+from burnx.runtime.devices.cpu.llvm.contract_plan import choose_packing
 from burnx.runtime.devices.cpu.llvm.emitter import emit
 from burnx.runtime.devices.cpu.objects import load_many
 from burnx.runtime.devices.cpu.plans import Bench, Plan, make_plan
@@ -127,11 +125,11 @@ def _compile(steps: Sequence[Any], target: Target) -> list[int]:
     wanted = []
     shown: set[str] = set()
     for step in steps:
-        text = kernel_text(step.kernel)
+        text = emit(step.kernel, target)
         if debug and text not in shown:
             shown.add(text)
-            print(f"# {step.place}\n{text}\n{clike(step.kernel)}\n")
-        wanted.append((text, lambda kernel=step.kernel: emit(kernel, target)))
+            print(f"# {step.place}\n{text}\n")
+        wanted.append((text, lambda text=text: text))
     return load_many(wanted, target)
 
 

@@ -66,7 +66,7 @@ class Runner(Interpreter):
             if isinstance(unit, Segment):
                 units.append(Native(unit, self.threads, self.fuse))
             else:
-                units += make_steps([unit])
+                units += make_steps([unit], unit.outputs)
         results = tuple(found.folded.get(var, var) for var in program.outputs)
         return Prepared(tuple(units), results, tuple(_bound(program)))
 
