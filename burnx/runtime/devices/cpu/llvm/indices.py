@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 
 from burnx.kernels.ir import (
@@ -42,11 +43,12 @@ def number(context: Context, dim: Dim) -> Ssa:
 def _sum(context: Context, terms: Sequence[Term]) -> Ssa:
     """Terms are added from the outermost scope inwards, so that each scope finds what is known outside."""
     constant = sum(factor for monomial, factor in terms if not monomial)
-    total, so_far = integer(0), ()
+    total = integer(0)
+    so_far: tuple[Term, ...] = ()
     for level, group in _by_level(context, terms):
         so_far = (*so_far, *group)
         total = _remember(
-            context, ("sum", so_far), level, lambda t=total, g=group: _add_terms(context, t, g)
+            context, ("sum", so_far), level, partial(_add_terms, context, total, group)
         )
     return context.add(total, integer(constant))
 
@@ -194,16 +196,21 @@ def pointer(context: Context, buffer: Buffer, dim: Dim) -> Ssa:
     """The address of an element: the part known outside the innermost scope once, then the rest."""
     terms = list(dim.terms.items()) if isinstance(dim, Expr) else [((), int(dim))]
     constant = sum(factor for monomial, factor in terms if not monomial)
-    place, so_far = context.base(buffer), ()
+    place = context.base(buffer)
+    so_far: tuple[Term, ...] = ()
     for level, group in _by_level(context, terms):
         so_far = (*so_far, *group)
         place = _remember(
             context,
             (id(buffer), so_far),
             level,
-            lambda p=place, g=group: _advance(context, buffer, p, _sum(context, g)),
+            partial(_advance_by, context, buffer, place, group),
         )
     return _advance(context, buffer, place, integer(constant))
+
+
+def _advance_by(context: Context, buffer: Buffer, place: Ssa, terms: tuple[Term, ...]) -> Ssa:
+    return _advance(context, buffer, place, _sum(context, terms))
 
 
 def _advance(context: Context, buffer: Buffer, place: Ssa, elements: Ssa) -> Ssa:

@@ -34,9 +34,9 @@ _LOG = (
     -0.11677505075931549,
     0.06747692078351974,
 )
-# erf(x) / x in x**2 for |x| <= 0.9, and log(1 - erf(x)) in x for 0.9 <= x <= 4
+# erf(x) / x - 1 in x**2 for |x| <= 0.9, and log(1 - erf(x)) in x for 0.9 <= x <= 4
 _ERF = (
-    1.128379225730896,
+    0.12837916709551256,
     -0.37612634897232056,
     0.11283715069293976,
     -0.02686050906777382,
@@ -156,7 +156,7 @@ def tanh(calc: Calculator, x: Ssa) -> Ssa:
 def erf(calc: Calculator, x: Ssa) -> Ssa:
     """Within 2 units in the last place."""
     size = calc.clip(calc.unary("fabs", x), 0.0, 4.0)
-    small = calc.mul(size, calc.polynomial(calc.mul(size, size), _ERF))
+    small = calc.fma(size, calc.polynomial(calc.mul(size, size), _ERF), size)
     large = calc.sub(1.0, exp(calc, calc.polynomial(size, _LOG_ERFC)))
     result = calc.select(calc.compare("fcmp olt", size, 0.9), small, large)
     return calc.binary("copysign", result, x)

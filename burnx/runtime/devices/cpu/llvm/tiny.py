@@ -154,7 +154,7 @@ def _encode_exponent(context: Context, value: Ssa, bits: Ssa) -> Ssa:
     writer = context.writer
     half = writer.binary("add", bits, like_literal(0x400000, bits))
     rounded = writer.binary("lshr", half, like_literal(23, bits))
-    least = writer.compare("icmp sge", bits, like_literal(0x600000, bits))
+    least = writer.compare("icmp sge", bits, like_literal(0x400001, bits))
     small = writer.convert("zext", least, bits.type)
     is_small = writer.compare("icmp slt", bits, like_literal(0x800000, bits))
     code = writer.select(is_small, small, rounded)
