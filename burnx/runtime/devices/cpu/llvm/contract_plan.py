@@ -59,10 +59,10 @@ def tile_vectors(target: Target) -> int:
     return 2 if target.registers <= 16 else 4
 
 
-def choose_packing(target: Target, dtype: DType, total: DType = float32) -> str:
+def choose_packing(target: Target, left: DType, right: DType, total: DType = float32) -> str:
     """The packing that this target's contractions take for right matrices of a dtype."""
     lanes = target.vector_bytes // total.itemsize
-    return name_packing(dtype, lanes * tile_vectors(target))
+    return name_packing(right, lanes * tile_vectors(target))
 
 
 def make_plan(target: Target, statement: Contract) -> Plan:
