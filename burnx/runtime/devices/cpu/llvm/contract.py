@@ -8,20 +8,24 @@ is added in one order whatever the number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from burnx.kernels.ir import Contract
 from burnx.runtime.devices.cpu.llvm.context import Context
-from burnx.runtime.devices.cpu.llvm.contract_panels import Panels, make_panels
+from burnx.runtime.devices.cpu.llvm.contract_matrix import find_matrix
+from burnx.runtime.devices.cpu.llvm.contract_numbers import vector
+from burnx.runtime.devices.cpu.llvm.contract_panels import Panel, Right, find_packed
 from burnx.runtime.devices.cpu.llvm.contract_plan import (
-    FEW_ROWS,
+    HEIGHTS,
     ROWS,
     SIDE_BY_SIDE,
     Plan,
     Sizes,
+    divide_down,
+    divide_up,
     least,
     make_plan,
     measure,
@@ -47,7 +51,7 @@ class Work:
     context: Context
     plan: Plan
     sizes: Sizes
-    panels: Panels
+    right: Right
     table: Ssa
     sums: Ssa
 
@@ -68,14 +72,19 @@ def emit_contract(context: Context, statement: Contract) -> None:
     columns = TABLE_ROWS * (1 + len(statement.rows))
     table = reserve(writer, f"[{columns} x i64]")
     sums = reserve(writer, f"[{ROWS * plan.tile_columns} x {plan.numbers.type}]")
-    work = Work(context, plan, sizes, make_panels(context, plan, sizes), table, sums)
-    if statement.parallel:
+    find = find_packed if statement.packing else find_matrix
+    work = Work(context, plan, sizes, find(context, plan, sizes), table, sums)
+    if statement.parallel and len(context.scopes) == 1 and "counter" not in context.facts:
+        context.facts["counter"] = statement
         _take_chunks(work)
         return
-    _loop(work, integer(0), sizes.chunks, 1, lambda chunk: _emit_chunk(work, chunk))
+    first, last = integer(0), sizes.chunks
+    if statement.parallel:
+        first, last = context.share(sizes.chunks)
+    _loop(work, first, last, integer(1), lambda chunk: _emit_chunk(work, chunk))
 
 
-def _loop(work: Work, start: Ssa, stop: Ssa, step: int, body: Callable[[Ssa], None]) -> None:
+def _loop(work: Work, start: Ssa, stop: Ssa, step: Ssa, body: Callable[[Ssa], None]) -> None:
     """A loop that carries nothing, its body in a scope of names."""
 
     def turn(index: Ssa, _: list[Ssa]) -> list[Ssa]:
@@ -93,7 +102,10 @@ def _when(work: Work, condition: Ssa) -> Iterator[None]:
 
 
 def _take_chunks(work: Work) -> None:
-    """Take the next chunk that no thread has taken, until there is none."""
+    """Take the next chunk that no thread has taken, until there is none.
+
+    The counter starts from 0 once for every call of the kernel: only for what is run once in it.
+    """
     writer = work.writer
     head, inside, after = writer.fresh("take"), writer.fresh("chunk"), writer.fresh("taken")
     counter = writer.pointer(work.context.state, integer(COUNTER_BYTES), "i8")
@@ -119,53 +131,94 @@ def _emit_chunk(work: Work, chunk: Ssa) -> None:
         fill_rows(work.context, work.plan.statement, work.table, first, count)
     panel = writer.binary("mul nsw", group, sizes.group)
     last = least(writer, writer.binary("add nsw", panel, sizes.group), sizes.panels)
-    if work.panels.side_by_side:
-        single = writer.compare("icmp eq", sizes.rows, integer(1))
-        with _when(work, single):
-            _loop(work, panel, last, SIDE_BY_SIDE, lambda each: _emit_single_row(work, each, last))
-        last = writer.select(single, panel, last)
-    _loop(work, panel, last, 1, lambda each: _emit_panel(work, each, count))
+    step = work.right.step
+    _loop(work, panel, last, step, lambda each: _emit_panels(work, (each, last), count))
 
 
-def _emit_panel(work: Work, panel: Ssa, count: Ssa) -> None:
-    """All rows of a block times one panel."""
-    writer = work.writer
-    right, inner = work.panels.enter(panel, count)
+def _emit_panels(work: Work, panels: tuple[Ssa, Ssa], count: Ssa) -> None:
+    """All rows of a block times one panel; or a single row times several."""
+    writer, (panel, last) = work.writer, panels
+    end = least(writer, writer.binary("add nsw", panel, work.right.step), last)
+    found = work.right.enter(panel, count)
     first = writer.binary("mul nsw", panel, integer(work.plan.width))
-    columns = writer.binary("sub nsw", work.sizes.columns, first)
-    columns = least(writer, columns, integer(work.plan.width))
+    stop = writer.binary("mul nsw", end, integer(work.plan.width))
+    columns = writer.binary("sub nsw", least(writer, stop, work.sizes.columns), first)
+    tiles = divide_up(writer, count, integer(ROWS))
+    low, more = divide_down(writer, count, tiles), writer.binary("urem", count, tiles)
 
-    def turn(row: Ssa) -> None:
-        rows = least(writer, writer.binary("sub nsw", count, row), integer(ROWS))
-        many = writer.compare("icmp sgt", rows, integer(FEW_ROWS))
-        for condition, height in (
-            (many, ROWS),
-            (writer.binary("xor", many, Ssa("true", "i1")), FEW_ROWS),
-        ):
-            with _when(work, condition):
-                lefts = [_left(work, row, place) for place in range(height)]
-                _keep(work, emit_tile(writer, work.tile, lefts, [right], inner), work.plan.width)
-        _emit_body(work, row, rows, first, columns)
+    def turn(tile: Ssa) -> None:
+        # as even as can be: the first ``more`` tiles have a row more than the others
+        row = writer.binary("mul nsw", tile, low)
+        row = writer.binary("add nsw", row, least(writer, tile, more))
+        larger = writer.convert("zext", writer.compare("icmp slt", tile, more), "i64")
+        rows = writer.binary("add nsw", low, larger)
+        other = work.right.single
+        if other is not None:
+            _emit_single_row(work, other, panels)
+        elif found.scattered is not None:
+            other = found.scattered
+            _emit_scattered(work, other, found, (row, rows), columns)
+        _emit_tiles(work, (row, rows), found, other)
+        _emit_body(work, (row, rows), first, columns)
 
-    _loop(work, integer(0), count, ROWS, turn)
+    _loop(work, integer(0), tiles, integer(1), turn)
 
 
-def _emit_single_row(work: Work, panel: Ssa, stop: Ssa) -> None:
+def _emit_tiles(work: Work, rows: tuple[Ssa, Ssa], panel: Panel, other: Ssa | None) -> None:
+    """The tile of so many rows, unless ``other``; where no tile has so few, some are worked out twice."""
+    writer, (highest, *_, lowest) = work.writer, HEIGHTS
+    row, count = rows
+    if other is not None:
+        count = writer.select(other, integer(-1), count)
+    for height in HEIGHTS:
+        condition = writer.compare(
+            "icmp sge" if height == highest else "icmp eq", count, integer(height)
+        )
+        if height == lowest:  # from 0 to that many
+            condition = writer.compare("icmp ule", count, integer(height))
+        with _when(work, condition):
+            lefts = [_left(work, row, place) for place in range(height)]
+            sums = emit_tile(writer, work.tile, lefts, [panel.right], panel.inner)
+            _keep(work, sums, work.plan.width)
+
+
+def _emit_single_row(work: Work, single: Ssa, panels: tuple[Ssa, Ssa]) -> None:
     """One row times several panels, which come from memory at its speed."""
-    writer, width = work.writer, work.plan.width
-    last = writer.binary("sub nsw", stop, integer(1))
-    rights = []
-    for place in range(SIDE_BY_SIDE):
-        there = writer.binary("add nsw", panel, integer(place))
-        rights.append(work.panels.start(least(writer, there, last)))
-    left = _left(work, integer(0), 0)
-    sums = emit_tile(writer, work.tile, [left], rights, work.panels.packed)
-    _keep(work, sums, width * SIDE_BY_SIDE)
-    first = writer.binary("mul nsw", panel, integer(width))
-    end = writer.binary("mul nsw", stop, integer(width))
-    columns = writer.binary("sub nsw", least(writer, end, work.sizes.columns), first)
-    columns = least(writer, columns, integer(width * SIDE_BY_SIDE))
-    _emit_body(work, integer(0), integer(1), first, columns)
+    writer = work.writer
+    with _when(work, single):
+        last = writer.binary("sub nsw", panels[1], integer(1))
+        places = [
+            writer.binary("add nsw", panels[0], integer(each)) for each in range(SIDE_BY_SIDE)
+        ]
+        rights = [work.right.start(least(writer, each, last)) for each in places]
+        left = _left(work, integer(0), 0)
+        sums = emit_tile(
+            writer, work.tile, [left], rights, work.right.enter(last, integer(1)).inner
+        )
+        _keep(work, sums, work.plan.tile_columns)
+
+
+def _emit_scattered(
+    work: Work, condition: Ssa, panel: Panel, rows: tuple[Ssa, Ssa], columns: Ssa
+) -> None:
+    """Sum by sum, for columns that lie anywhere and are too long to be copied."""
+    writer, numbers = work.writer, work.plan.numbers
+    tile = Tile(numbers, 1, 1)
+
+    def turn(place: Ssa, column: Ssa) -> None:
+        there = writer.binary("mul nsw", column, panel.column_bytes or integer(0))
+        right = writer.pointer(panel.right, there, "i8")
+        left = _left(work, work.context.add(rows[0], place), 0)
+        (total,) = emit_tile(writer, tile, [left], [right], panel.inner)
+        slot = writer.binary("mul nsw", place, integer(work.plan.tile_columns))
+        slot = writer.binary("add nsw", slot, column)
+        writer.store(total, writer.pointer(work.sums, slot, numbers.type), numbers.total.itemsize)
+
+    def turns(place: Ssa) -> None:
+        _loop(work, integer(0), columns, integer(1), partial(turn, place))
+
+    with _when(work, condition):
+        _loop(work, integer(0), rows[1], integer(1), turns)
 
 
 def _left(work: Work, row: Ssa, place: int) -> Ssa:
@@ -181,34 +234,29 @@ def _keep(work: Work, sums: list[Ssa], columns: int) -> None:
         row, vector = divmod(place, across)
         slot = row * work.plan.tile_columns + vector * work.plan.lanes
         pointer = work.writer.pointer(work.sums, integer(slot), work.plan.numbers.type)
-        work.writer.store(each, pointer, _alignment(work))
+        work.writer.store(each, pointer, work.plan.lanes * work.plan.numbers.total.itemsize)
 
 
-def _alignment(work: Work) -> int:
-    return min(64, work.plan.lanes * work.plan.numbers.total.itemsize)
-
-
-def _emit_body(work: Work, row: Ssa, rows: Ssa, first: Ssa, columns: Ssa) -> None:
+def _emit_body(work: Work, rows: tuple[Ssa, Ssa], first: Ssa, columns: Ssa) -> None:
     """Run ``body`` for the sums on the stack: whole vectors, then the columns left over."""
     writer, context, plan = work.writer, work.context, work.plan
-    statement, lanes = plan.statement, plan.lanes
-    even = writer.binary("and", columns, integer(-lanes))
+    statement = plan.statement
 
     def run(base: Ssa, count: int, column: Ssa) -> None:
         pointer = writer.pointer(base, column, plan.numbers.type)
-        align = _alignment(work) if count > 1 else plan.numbers.total.itemsize
-        type_ = work.tile.type if count > 1 else plan.numbers.type
-        total = writer.load(type_, pointer, align)
+        align = plan.numbers.total.itemsize * min(count, plan.lanes)
+        total = writer.load(vector(count, plan.numbers.type), pointer, align)
         with context.lanes(statement.column[0], context.add(first, column), count):
             context.bind(statement.name, total)
             context.statements(statement.body, count)
 
     def turn(place: Ssa) -> None:
-        bind_row(context, statement, work.table, context.add(row, place))
+        bind_row(context, statement, work.table, context.add(rows[0], place))
         context.prepare(statement.body)
         offset = writer.binary("mul nsw", place, integer(plan.tile_columns))
         base = writer.pointer(work.sums, offset, plan.numbers.type)
-        _loop(work, integer(0), even, lanes, lambda column: run(base, lanes, column))
-        _loop(work, even, columns, 1, lambda column: run(base, 1, column))
+        even, wide = writer.binary("and", columns, integer(-plan.lanes)), integer(plan.lanes)
+        _loop(work, integer(0), even, wide, partial(run, base, plan.lanes))
+        _loop(work, even, columns, integer(1), partial(run, base, 1))
 
-    _loop(work, integer(0), rows, 1, turn)
+    _loop(work, integer(0), rows[1], integer(1), turn)

@@ -62,6 +62,11 @@ def check_numbers(numbers: Numbers) -> None:
         )
 
 
+def stored_type(dtype: DType) -> str:
+    """The LLVM type of an element in memory."""
+    return _STORED[dtype]
+
+
 def vector(lanes: int, element: str) -> str:
     return element if lanes == 1 else f"<{lanes} x {element}>"
 

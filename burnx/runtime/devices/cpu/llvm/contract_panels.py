@@ -1,68 +1,95 @@
-"""The right side of a contraction: panels of columns, as they were packed or out of the matrix itself."""
+"""The right side of a contraction that was packed beforehand, and what both kinds of right sides offer."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from burnx.runtime.devices.cpu.llvm.context import Context
-from burnx.runtime.devices.cpu.llvm.contract_plan import Plan, Sizes
+from burnx.runtime.devices.cpu.llvm.contract_plan import SIDE_BY_SIDE, Plan, Sizes
 from burnx.runtime.devices.cpu.llvm.contract_rows import stride
 from burnx.runtime.devices.cpu.llvm.contract_tile import Inner
-from burnx.runtime.devices.cpu.llvm.writer import Ssa, integer
+from burnx.runtime.devices.cpu.llvm.writer import Ssa, Writer, integer
 
 
 @dataclass(frozen=True, slots=True)
-class Panels:
-    """``packed`` are the loops over k in a packed panel."""
+class Panel:
+    """Where a panel's columns are, and the loops over k there.
 
-    context: Context
-    plan: Plan
-    base: Ssa
-    panel_bytes: Ssa
-    packed: tuple[Inner, ...]
+    ``scattered``: whether its columns do not lie side by side, so that ``right`` and ``inner`` are those of one column
+    and the next is ``column_bytes`` further.
+    """
+
+    right: Ssa
+    inner: tuple[Inner, ...]
+    scattered: Ssa | None = None
+    column_bytes: Ssa | None = None
+
+
+class Right(Protocol):
+    """``step``: how many panels are gone through at once, 1 unless ``single`` (there is one row only)."""
 
     @property
-    def side_by_side(self) -> bool:
-        """Whether several panels can be read at once."""
-        return bool(self.plan.statement.packing)
+    def step(self) -> Ssa: ...
+
+    @property
+    def single(self) -> Ssa | None: ...
+
+    def enter(self, panel: Ssa, count: Ssa) -> Panel:
+        """What is needed to take ``count`` rows times a panel."""
 
     def start(self, panel: Ssa) -> Ssa:
-        """Where a packed panel begins."""
-        writer = self.context.writer
-        offset = writer.binary("mul nsw", panel, self.panel_bytes)
-        return writer.pointer(self.base, offset, "i8")
-
-    def enter(self, panel: Ssa, count: Ssa) -> tuple[Ssa, tuple[Inner, ...]]:
-        """A panel's first element and its loops over k, for ``count`` rows of use."""
-        return self.start(panel), self.packed
+        """Where a panel begins."""
 
 
-def make_panels(context: Context, plan: Plan, sizes: Sizes) -> Panels:
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """Panels that lie one after the other."""
+
+    writer: Writer
+    base: Ssa
+    single: Ssa | None
+    step: Ssa
+    panel_bytes: Ssa
+    inner: tuple[Inner, ...]
+
+    def start(self, panel: Ssa) -> Ssa:
+        offset = self.writer.binary("mul nsw", panel, self.panel_bytes)
+        return self.writer.pointer(self.base, offset, "i8")
+
+    def enter(self, panel: Ssa, count: Ssa) -> Panel:
+        return Panel(self.start(panel), self.inner)
+
+
+def find_packed(context: Context, plan: Plan, sizes: Sizes) -> Packed:
     writer, statement = context.writer, plan.statement
-    step = plan.width * plan.numbers.right_bytes
-    panel_bytes = writer.binary("mul nsw", sizes.inner, integer(step))
-    offset = writer.binary(
-        "mul nsw", context.index(statement.right.index), integer(plan.numbers.right.itemsize)
-    )
-    base = writer.pointer(context.base(statement.right.buffer), offset, "i8")
-    return Panels(context, plan, base, panel_bytes, packed_loops(context, plan, step))
+    row_bytes = plan.width * plan.numbers.right_bytes
+    panel_bytes = writer.binary("mul nsw", sizes.inner, integer(row_bytes))
+    base = context.pointer(statement.right.buffer, statement.right.index)
+    single = writer.compare("icmp eq", sizes.rows, integer(1))
+    step = writer.select(single, integer(SIDE_BY_SIDE), integer(1))
+    inner = packed_loops(context, plan, row_bytes)
+    return Packed(writer, base, single, step, panel_bytes, inner)
 
 
-def packed_loops(context: Context, plan: Plan, step: int) -> tuple[Inner, ...]:
-    """The loops over k where the right side moves on by ``step`` bytes in every innermost turn."""
+def packed_loops(context: Context, plan: Plan, row_bytes: int) -> tuple[Inner, ...]:
+    """The loops over k where the right side moves on by ``row_bytes`` in every innermost turn."""
     writer, loops = context.writer, []
-    right = integer(step)
+    right = integer(row_bytes)
     for variable, extent in reversed(plan.statement.inner):
         turns = context.index(extent)
-        loops.append(Inner(turns, left_step(context, plan, variable), right))
+        left = scale(
+            writer,
+            context.index(stride(plan.statement.left.index, variable)),
+            plan.numbers.left.itemsize,
+        )
+        loops.append(Inner(turns, left, right))
         right = writer.binary("mul nsw", right, turns)
     return tuple(reversed(loops))
 
 
-def left_step(context: Context, plan: Plan, variable: str) -> Ssa:
-    """How many bytes the left side moves on with an inner variable."""
-    elements = context.index(stride(plan.statement.left.index, variable))
-    size = integer(plan.numbers.left.itemsize)
+def scale(writer: Writer, elements: Ssa, size: int) -> Ssa:
+    """Elements in bytes; a number stays one."""
     if elements.name.lstrip("-").isdigit():
-        return integer(int(elements.name) * plan.numbers.left.itemsize)
-    return context.writer.binary("mul nsw", elements, size)
+        return integer(int(elements.name) * size)
+    return writer.binary("mul nsw", elements, integer(size))

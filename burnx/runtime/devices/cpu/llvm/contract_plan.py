@@ -13,8 +13,8 @@ from burnx.runtime.devices.cpu.llvm.contract_rows import TABLE_ROWS
 from burnx.runtime.devices.cpu.llvm.writer import Ssa, Writer, integer
 from burnx.runtime.devices.cpu.target import Target
 
-ROWS = 6  # of the large tile
-FEW_ROWS = 4  # of the tile for what is left over
+HEIGHTS = (6, 5, 4)  # rows of tiles; fewer rows would not keep the multipliers busy
+ROWS = HEIGHTS[0]
 SIDE_BY_SIDE = 4  # panels at once where there is a single row
 CACHE_BYTES = 512 * 1024  # of left rows that are used again for the next panel
 CHUNK_WORK = 1 << 20  # multiplications that are worth handing out, some 20 µs
@@ -59,10 +59,10 @@ def tile_vectors(target: Target) -> int:
     return 2 if target.registers <= 16 else 4
 
 
-def choose_packing(target: Target, dtype: DType, total: DType = float32) -> str:
+def choose_packing(target: Target, left: DType, right: DType, total: DType = float32) -> str:
     """The packing that this target's contractions take for right matrices of a dtype."""
     lanes = target.vector_bytes // total.itemsize
-    return name_packing(dtype, lanes * tile_vectors(target))
+    return name_packing(right, lanes * tile_vectors(target))
 
 
 def make_plan(target: Target, statement: Contract) -> Plan:
@@ -107,8 +107,8 @@ def _cut_rows(
         wanted = writer.select(alone, integer(1), wanted)
         possible = divide_up(writer, rows, integer(2 * ROWS))
         blocks = greatest(writer, blocks, least(writer, wanted, possible))
-    block = round_up(writer, divide_up(writer, rows, blocks), ROWS)
-    block = greatest(writer, block, integer(ROWS))
+    even = divide_up(writer, divide_up(writer, rows, blocks), integer(ROWS))
+    block = greatest(writer, writer.binary("mul nsw", even, integer(ROWS)), integer(ROWS))
     return block, divide_up(writer, rows, block)
 
 
@@ -154,7 +154,3 @@ def divide_up(writer: Writer, value: Ssa, by: Ssa) -> Ssa:
     by = greatest(writer, by, integer(1))
     more = writer.binary("add nsw", value, writer.binary("sub nsw", by, integer(1)))
     return writer.binary("udiv", more, by)
-
-
-def round_up(writer: Writer, value: Ssa, multiple: int) -> Ssa:
-    return writer.binary("mul nsw", divide_up(writer, value, integer(multiple)), integer(multiple))

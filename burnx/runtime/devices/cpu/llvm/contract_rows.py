@@ -38,11 +38,11 @@ def count_loop(
     stop: Ssa,
     body: Callable[[Ssa, list[Ssa]], Sequence[Ssa]],
     carried: Sequence[Ssa] = (),
-    steps: tuple[Ssa, int] = (integer(0), 1),
+    steps: tuple[Ssa, Ssa] = (integer(0), integer(1)),
 ) -> list[Ssa]:
     """``writer.loop`` that LLVM neither unrolls nor vectorises: it is written as it should run."""
     start, step = steps
-    after = writer.loop(start, stop, integer(step), body, carried)
+    after = writer.loop(start, stop, step, body, carried)
     number = 7000 + int(writer.fresh(""))
     writer.declarations["as it is"] = '!6999 = !{!"llvm.loop.disable_nonforced"}'
     writer.declarations[f"loop {number}"] = f"!{number} = distinct !{{!{number}, !6999}}"
