@@ -39,12 +39,21 @@ _names = count()  # of libraries; one that failed to be linked has used its name
 _loaded = _Loaded()
 
 
-def _renew_lock() -> None:
-    _loaded.lock = threading.RLock()  # whoever held it is not in the child
+def _hold_locks() -> None:
+    """Nobody else is in the middle of something with LLVM while the process forks: a child can use it."""
+    _loaded.lock.acquire()
+    binding.ffi.lib._lock.__enter__()  # the lock around every call of llvmlite
+
+
+def _release_locks() -> None:
+    binding.ffi.lib._lock.__exit__()
+    _loaded.lock.release()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_lock)
+    os.register_at_fork(
+        before=_hold_locks, after_in_parent=_release_locks, after_in_child=_release_locks
+    )
 
 
 def load_kernel(key_text: str, make_ir: MakeText, target: Target) -> int:
