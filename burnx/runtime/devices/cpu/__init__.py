@@ -1,15 +1,18 @@
-"""The cpu device.
+"""The cpu device: burnx's own compiler.
 
-Enters: a Program and arrays.  Leaves: arrays.  May import: primitives, program and below, and llvmlite.
-It runs every primitive by its NumPy meaning, as the reference device does.
+Enters: a Program and arrays.  Leaves: arrays.  May import: fusion, kernels, primitives, program and below, and llvmlite.
+A program is cut into segments (``segments.py``); fusion makes each a schedule of kernels, which become LLVM IR (``llvm/``)
+and object code (``objects.py``); a plan for given sizes (``plans.py``) is run by the native machine (``machine.py``).
+Start reading at ``runner.py``.
 """
 
 from __future__ import annotations
 
 from burnx.program import Program
-from burnx.runtime.devices.reference.interpreter import Interpreter
+from burnx.runtime.devices.cpu.runner import Runner
+from burnx.runtime.devices.cpu.processors import count_threads
 
 
-def prepare(program: Program) -> Interpreter:
-    """An interpreter for a program."""
-    return Interpreter()
+def prepare(program: Program) -> Runner:
+    """A runner for a program."""
+    return Runner(threads=count_threads())

@@ -54,7 +54,7 @@ class Interpreter:
             values[var] = value
             _bind_input(var, value, known)
         for step in self._plan(program):
-            self._step(step, values, known)
+            self.step(step, values, known)
             for var in step.dies:
                 values.pop(var, None)
         return [var.array if var.array is not None else values[var] for var in program.outputs]
@@ -62,10 +62,10 @@ class Interpreter:
     def _plan(self, program: Program) -> list[Step]:
         plan = self.plans.get(program)
         if plan is None:
-            plan = self.plans[program] = _make_plan(program)
+            plan = self.plans[program] = make_steps(program.instructions, program.outputs)
         return plan
 
-    def _step(self, step: Step, values: dict[Var, Any], sizes: Sizes) -> None:
+    def step(self, step: Step, values: dict[Var, Any], sizes: Sizes) -> None:
         instruction = step.instruction
         started = perf_counter_ns() if self.times_ns is not None else 0
         operands = [
@@ -91,31 +91,32 @@ class Interpreter:
             self.times_ns[instruction] = self.times_ns.get(instruction, 0) + spent
 
 
-def _align_constants(program: Program) -> None:
+def _align_constants(instructions: Sequence[Instruction]) -> None:
     """Copy the constants that lie unaligned in a mapped file: BLAS would copy them at every use."""
-    for instruction in program.instructions:
+    for instruction in instructions:
         for var in instruction.inputs:
             if var is not None and var.array is not None and not var.array.flags.aligned:
                 var.array = np.array(var.array)
 
 
-def _make_plan(program: Program) -> list[Step]:
-    _align_constants(program)
+def make_steps(instructions: Sequence[Instruction], kept_values: Sequence[Var]) -> list[Step]:
+    """Instructions with what dies after each; ``kept_values`` do not."""
+    _align_constants(instructions)
     last: dict[Var, int] = {}
-    for index, instruction in enumerate(program.instructions):
+    for index, instruction in enumerate(instructions):
         for var in instruction.inputs:
             if var is not None:
                 last[var] = index
         for var in instruction.outputs:
             last.setdefault(var, index)
     dies: dict[int, list[Var]] = {}
-    kept = set(program.outputs)
+    kept = set(kept_values)
     for var, index in last.items():
         if var not in kept:
             dies.setdefault(index, []).append(var)
     return [
         Step(each, _dynamic(each.attributes), tuple(dies.get(index, ())))
-        for index, each in enumerate(program.instructions)
+        for index, each in enumerate(instructions)
     ]
 
 

@@ -180,6 +180,11 @@ class Context:
         for statement in body:
             emit_statement(self, statement, lanes)
 
+    def pick(self, vector: Ssa, lane: Ssa) -> Ssa:
+        """One element of a vector."""
+        scalar = vector.type[1:-1].split(" x ")[1]
+        return self.writer.value(scalar, f"extractelement {vector}, {lane}")
+
     def add(self, left: Ssa, right: Ssa) -> Ssa:
         """The sum of two i64, folded where one is 0 or both are numbers."""
         if left.name == "0":

@@ -1,0 +1,308 @@
+"""Convolutions, channels-last: a product over window and channels, or lanes of channels where they do not mix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from burnx.dtype import DType
+from burnx.fusion.behind import write_behind
+from burnx.fusion.clusters import Cluster
+from burnx.fusion.elementwise import fill, steps_as_one
+from burnx.fusion.expressions import Expressions, as_stored, dtype_of, shape_of
+from burnx.fusion.orders import channels_last
+from burnx.fusion.products import accumulating, at_least_one, copied, loops_of, variables
+from burnx.fusion.scheduler import Scheduler, writer
+from burnx.fusion.storage import Storage
+from burnx.kernels.ir import (
+    Accumulator,
+    Apply,
+    Cast,
+    Contract,
+    Fold,
+    Load,
+    Local,
+    Loop,
+    Statement,
+    Value,
+)
+from burnx.kernels.packing import pack
+from burnx.program import Instruction, Var
+from burnx.shape import Dim, Shape, product, substitute
+
+Pads = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """A convolution's numbers; sizes are (n, c, *s), (m, c / groups, *k) and (n, m, *o)."""
+
+    source: Shape
+    weight: Shape
+    result: Shape
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    pads: Pads
+    spread: tuple[int, ...]
+    groups: int
+
+    @property
+    def kernel(self) -> Shape:
+        return self.weight[2:]
+
+    @property
+    def is_depthwise(self) -> bool:
+        return self.groups > 1 and self.weight[1] == 1 and self.weight[0] == self.groups
+
+
+def geometry(seed: Instruction) -> Geometry:
+    x, w = seed.inputs
+    assert x is not None and w is not None
+    given = seed.attributes
+    return Geometry(
+        shape_of(x),
+        shape_of(w),
+        shape_of(seed.outputs[0]),
+        given["strides"],
+        given["dilations"],
+        given["pads"],
+        given["spread"],
+        given["groups"],
+    )
+
+
+@writer("conv")
+def write_conv(scheduler: Scheduler, seed: Instruction) -> None:
+    """The step of a convolution with what its cluster does behind it."""
+    cluster = scheduler.owners[seed]
+    made = geometry(seed)
+    x = seed.inputs[0]
+    assert x is not None
+    sums = accumulating(dtype_of(x), seed.attributes["dtype"])
+    source = _source(scheduler, x, made, sums)
+    write = _write_depthwise if made.is_depthwise else _write_product
+    write(scheduler, cluster, made, source, sums)
+
+
+def _source(scheduler: Scheduler, x: Var, made: Geometry, sums: DType) -> Storage:
+    """The data with its zeros around and between, channels innermost."""
+    wanted = ((0, 0), (0, 0), *((max(a, 0), max(b, 0)) for a, b in made.pads))
+    found = None if scheduler.is_virtual(x) else scheduler.in_memory(x)
+    spread = any(step > 1 for step in made.spread)
+    if found is not None and not spread and _serves(found, wanted, sums, made):
+        return found
+    key = (x, (sums, wanted, made.spread))
+    kept = scheduler.copies.get(key)
+    if kept is not None:
+        return kept
+    apart = (1, 1, *made.spread) if spread else ()
+    margin = wanted if any(map(any, wanted)) else ()
+    storage = Storage(
+        sums, made.source, order=channels_last(len(made.source)), margin=margin, apart=apart
+    )
+
+    def element(at: Expressions, index: tuple[Dim, ...]) -> Value:
+        value = at.value(x, index)
+        return as_stored(value if value.dtype == sums else Cast(value, sums), sums)
+
+    fill(scheduler, storage, made.source, element, "")
+    scheduler.copies[key] = storage
+    return storage
+
+
+def _serves(found: Storage, wanted: Pads, sums: DType, made: Geometry) -> bool:
+    margin = found.margin or ((0, 0),) * len(wanted)
+    enough = all(a <= c and b <= d for (a, b), (c, d) in zip(wanted, margin, strict=True))
+    solid = [axis for axis in found.order if made.source[axis] != 1]
+    last = not solid or solid[-1] == 1 or made.source[1] == 1
+    return (
+        found.dtype == sums
+        and enough
+        and (
+            last
+            or made.groups == 1
+            and not any(map(any, wanted))
+            and made.source[1] in (1, 2, 3, 4)
+        )
+    )
+
+
+def _window(
+    at: Expressions,
+    source: Storage,
+    made: Geometry,
+    batch: Dim,
+    place: list[Dim],
+    tap: list[Dim],
+    channel: Dim,
+) -> Load:
+    """The element of the data under a tap of the kernel."""
+    spots = [
+        out * stride + inside * gap - low
+        for out, stride, inside, gap, (low, _) in zip(
+            place, made.strides, tap, made.dilations, made.pads, strict=True
+        )
+    ]
+    strides = list(source.strides())
+    apart = source.apart or (1,) * len(strides)
+    total = source.offset() + batch * strides[0] + channel * strides[1]
+    for axis, spot in enumerate(spots, 2):
+        total = total + spot * _plain(strides[axis], apart[axis])
+    return Load(at.buffer(source), total)
+
+
+def _plain(stride: Dim, apart: int) -> Dim:
+    return stride // apart if apart > 1 else stride
+
+
+def _write_product(
+    scheduler: Scheduler, cluster: Cluster, made: Geometry, source: Storage, sums: DType
+) -> None:
+    at = scheduler.expressions(cluster.members)
+    outs, each = made.weight[0] // made.groups, made.weight[1]
+    group = at.variable(made.groups) if made.groups > 1 else 0
+    rows = variables(at, made.result, (0, *range(2, len(made.result))))
+    column = at.variable(outs)
+    inner = variables(at, (*made.kernel, each), tuple(range(len(made.kernel) + 1)))
+    left = _window(at, source, made, rows[0], rows[1:], inner[:-1], group * each + inner[-1])
+    packing = scheduler.traits.packing(sums)
+    right = _weights(scheduler, at, cluster.seed, made, packing, sums, (group, column, inner))
+    name = at.name("p")
+    channel = group * outs + (0 if outs == 1 else column)
+    behind = write_behind(
+        scheduler,
+        at,
+        cluster,
+        Local(name, sums),
+        (rows[0], channel, *rows[1:]),
+        channels_last(len(made.result)),
+    )
+    loops = loops_of(at, inner)
+    weight = cluster.seed.inputs[1]
+    if weight is None or weight.array is None:
+        packing = ""
+    if packing:
+        loops, left = _joined(loops, left)
+    statement = Contract(
+        name,
+        at_least_one(at, loops_of(at, rows)),
+        (str(column), outs),
+        at_least_one(at, loops),
+        left,
+        right,
+        sums,
+        tuple(behind.body),
+        packing,
+        parallel=made.groups == 1,
+    )
+    body: list[Statement] = [statement]
+    if made.groups > 1:
+        body = [Loop(str(group), made.groups, tuple(body), parallel=True)]
+    work = product((*made.result, *made.weight[1:]))
+    scheduler.step(at, body, behind.writes, work, cluster.seed.place)
+
+
+def _weights(
+    scheduler: Scheduler,
+    at: Expressions,
+    seed: Instruction,
+    made: Geometry,
+    packing: str,
+    sums: DType,
+    index: tuple[Dim, Dim, list[Dim]],
+) -> Load:
+    """The weights as matrices (kernel and channels, outputs), one a group; packed if they are known."""
+    weight = seed.inputs[1]
+    assert weight is not None
+    group, column, inner = index
+    rank = len(made.weight)
+    if weight.array is not None:
+        lead = (made.groups, made.weight[0] // made.groups, *made.weight[1:])
+        array = weight.array.astype(sums, copy=False).reshape(lead)
+        moved = array.transpose((0, *range(3, rank + 1), 2, 1))
+        matrices = moved.reshape((made.groups, -1, lead[1]))
+        parts = [
+            pack(matrix, packing) if packing else np.ascontiguousarray(matrix).reshape(-1)
+            for matrix in matrices
+        ]
+        joined = np.concatenate(parts) if len(parts) > 1 else parts[0]
+        storage = Storage(joined.dtype, (int(joined.size),), "constant", array=joined)
+        start = group * int(parts[0].size)
+        if packing:
+            return Load(at.buffer(storage), start)
+        place: Dim = 0
+        for size, each in zip((*made.kernel, made.weight[1]), inner, strict=True):
+            place = place * size + each
+        return Load(at.buffer(storage), start + place * lead[1] + column)
+    outs = made.weight[0] // made.groups
+    storage = _weights_moved(scheduler, weight, made, sums)
+    return at.load(storage, (group * outs + column, inner[-1], *inner[:-1]))
+
+
+def _weights_moved(scheduler: Scheduler, weight: Var, made: Geometry, sums: DType) -> Storage:
+    """Weights that are worked out at run time, outputs innermost."""
+    rank = len(made.weight)
+    storage = Storage(sums, made.weight, order=(*range(2, rank), 1, 0))
+
+    def element(at: Expressions, index: tuple[Dim, ...]) -> Value:
+        value = at.value(weight, index)
+        return value if value.dtype == sums else Cast(value, sums)
+
+    fill(scheduler, storage, made.weight, element, "")
+    return storage
+
+
+def _joined(loops: list[tuple[str, Dim]], left: Load) -> tuple[list[tuple[str, Dim]], Load]:
+    """Inner loops that step through the data as one become one; the packed weights are in that order anyway."""
+    joined = loops[:]
+    place = len(joined) - 2
+    while place >= 0:
+        (outer, count), (inner, extent) = joined[place], joined[place + 1]
+        if not steps_as_one(left.index, outer, inner, extent):
+            break
+        left = Load(left.buffer, substitute(left.index, {outer: 0}))
+        joined[place : place + 2] = [(inner, count * extent)]
+        place -= 1
+    return joined, left
+
+
+def _write_depthwise(
+    scheduler: Scheduler, cluster: Cluster, made: Geometry, source: Storage, sums: DType
+) -> None:
+    at = scheduler.expressions(cluster.members)
+    rows = variables(at, made.result, (0, *range(2, len(made.result))))
+    channel = at.variable(made.groups)
+    taps = variables(at, made.kernel, tuple(range(len(made.kernel))))
+    data = _window(at, source, made, rows[0], rows[1:], taps, channel)
+    weights = _depthwise_weights(scheduler, cluster.seed, made, sums)
+    factor = at.load(weights, (channel, 0, *taps))
+    name = at.name("f")
+    value: Value = Apply("mul", (data, factor), sums)
+    behind = write_behind(
+        scheduler,
+        at,
+        cluster,
+        Local(name, sums),
+        (rows[0], channel, *rows[1:]),
+        channels_last(len(made.result)),
+    )
+    fold = Fold((Accumulator(name, "add", value),), at_least_one(at, loops_of(at, taps)))
+    body: list[Statement] = [Loop(str(channel), made.groups, (fold, *behind.body), lanes=True)]
+    for variable, extent in reversed(loops_of(at, rows)):
+        body = [Loop(variable, extent, tuple(body), parallel=True)]
+    work = product((*made.result, *made.weight[1:])) * 2
+    scheduler.step(at, body, behind.writes, work, cluster.seed.place)
+
+
+def _depthwise_weights(
+    scheduler: Scheduler, seed: Instruction, made: Geometry, sums: DType
+) -> Storage:
+    weight = seed.inputs[1]
+    assert weight is not None
+    rank = len(made.weight)
+    order = (1, *range(2, rank), 0)
+    if weight.array is None:
+        return copied(scheduler, weight, sums)
+    array = np.ascontiguousarray(weight.array.astype(sums, copy=False).transpose(order))
+    return Storage(sums, made.weight, "constant", order=order, array=array)

@@ -1,0 +1,290 @@
+"""Decides which values lie in memory and writes the kernels that put them there.
+
+Start reading here.  ``schedule`` walks the instructions in order.  Products and reductions take what can run with them
+into one kernel (``clusters.py``); what is left is worked out where it is read (``expressions.py``), unless it is costly
+and read by several kernels: then it is a root and lies in memory, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from burnx.dtype import DType
+from burnx.fusion.clusters import Cluster, Uses, find_clusters
+from burnx.fusion.expressions import MOVEMENT, VIRTUAL, Expressions, dtype_of, shape_of
+from burnx.fusion.finishing import finish
+from burnx.fusion.orders import natural_order
+from burnx.fusion.storage import Order, Schedule, Step, Storage
+from burnx.kernels.ir import Statement
+from burnx.program import Instruction, Var
+from burnx.shape import Dim, Shape, product
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What the device wishes: ``lanes`` float32 elements at a time; the packing of a product's right side by dtype."""
+
+    lanes: int = 8
+    packing: Callable[[DType], str] = lambda dtype: ""
+    fuse: bool = True
+
+
+class Misfit(Exception):
+    """A cluster that cannot be written as one kernel."""
+
+
+Write = Callable[["Scheduler", Instruction], None]
+WRITERS: dict[str, Write] = {}  # primitives that have kernels of their own
+
+
+def writer(*primitives: str) -> Callable[[Write], Write]:
+    """Register how the steps of a primitive are written."""
+
+    def register(write: Write) -> Write:
+        for name in primitives:
+            WRITERS[name] = write
+        return write
+
+    return register
+
+
+@dataclass(slots=True)
+class Scheduler:
+    """The state of scheduling one list of instructions."""
+
+    uses: Uses
+    traits: Traits
+    owners: dict[Instruction, Cluster]
+    roots: set[Var] = field(default_factory=set)
+    outputs: frozenset[Var] = frozenset()
+    margins: Mapping[Var, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    schedule: Schedule = field(default_factory=Schedule)
+    done: set[Instruction] = field(default_factory=set)
+    copies: dict[tuple[Var, object], Storage] = field(default_factory=dict)
+
+    @property
+    def memory(self) -> dict[Var, Storage]:
+        return self.schedule.memory
+
+    # --- where values lie -------------------------------------------------------------------------------------------
+
+    def storage(self, var: Var) -> Storage | None:
+        """Where a value lies; None if it is worked out where it is read."""
+        found = self.memory.get(var)
+        if found is not None:
+            return found
+        maker = self.uses.makers.get(var)
+        if maker is None:
+            return self._outside(var)
+        if self.is_virtual(var):
+            return None
+        self.emit(maker)
+        return self.memory[var]
+
+    def is_virtual(self, var: Var) -> bool:
+        maker = self.uses.makers.get(var)
+        return (
+            maker is not None
+            and maker not in self.owners
+            and maker.primitive in VIRTUAL
+            and var not in self.roots
+            and var not in self.memory
+        )
+
+    def in_memory(self, var: Var) -> Storage:
+        """Where a value lies, after putting it there if need be."""
+        found = self.storage(var)
+        if found is None:
+            self.roots.add(var)
+            self.emit(self.uses.makers[var])
+            found = self.memory[var]
+        return found
+
+    def _outside(self, var: Var) -> Storage:
+        role = "input" if var.array is None else "constant"
+        storage = Storage(dtype_of(var), shape_of(var), role, array=var.array)
+        self.memory[var] = storage
+        return storage
+
+    def allocate(self, var: Var, order: Order | None = None) -> Storage:
+        """New memory for a value."""
+        if var in self.outputs:
+            storage = Storage(dtype_of(var), shape_of(var), "output")
+        else:
+            margin = self.margins.get(var, ())
+            chosen = order if order is not None else natural_order(self, var)
+            storage = Storage(dtype_of(var), shape_of(var), order=chosen, margin=margin)
+        self.memory[var] = storage
+        return storage
+
+    def scratch(self, dtype: DType, shape: Shape) -> Storage:
+        """Memory of one worker."""
+        return Storage(dtype, shape, "scratch")
+
+    # --- steps ------------------------------------------------------------------------------------------------------
+
+    def expressions(self, members: Iterable[Instruction] = ()) -> Expressions:
+        """Builds a kernel's values; those of ``members`` are worked out in the kernel itself."""
+        inside = set(members)
+
+        def find(var: Var) -> Storage | None:
+            if self.uses.makers.get(var) in inside:
+                return None
+            return self.storage(var)
+
+        return Expressions(self.uses.makers, find)
+
+    def step(
+        self,
+        at: Expressions,
+        body: Sequence[Statement],
+        writes: Iterable[Storage],
+        work: Dim,
+        place: str,
+    ) -> None:
+        """Add a kernel to the schedule."""
+        lookups = [lookup for lookup, _ in at.lookups]
+        kernel, sizes = finish(tuple(body), at.buffers.values(), lookups)
+        step = Step(kernel, tuple(at.buffers), sizes, frozenset(writes), work, place)
+        self.schedule.steps.append(step)
+
+    def emit(self, instruction: Instruction) -> None:
+        """Write the steps that make an instruction's outputs, unless they are there."""
+        if instruction in self.done:
+            return
+        cluster = self.owners.get(instruction)
+        self.done.update(cluster.members if cluster is not None else [instruction])
+        if cluster is not None:
+            write = WRITERS[cluster.seed.primitive]
+            write(self, cluster.seed)
+        elif instruction.primitive in WRITERS:
+            WRITERS[instruction.primitive](self, instruction)
+        else:
+            WRITERS["map"](self, instruction)
+
+    def exported(self, cluster: Cluster) -> list[Var]:
+        """The values of a cluster that are read outside of it."""
+        return [
+            var
+            for each in cluster.members
+            for var in each.outputs
+            if self.uses.read_outside(var, cluster.members)
+        ]
+
+
+def find_roots(uses: Uses, owners: Mapping[Instruction, Cluster]) -> set[Var]:
+    """Costly values that several kernels read, or that are read more often than they have elements."""
+    roots = {var for var in uses.kept if var in uses.makers}
+    targets: dict[Var, frozenset[object]] = {}
+    for instruction in reversed(uses.instructions):
+        for var in instruction.outputs:
+            found: set[object] = set()
+            for reader in uses.readers.get(var, ()):
+                if reader in owners:
+                    found.add(owners[reader])
+                elif reader.primitive in VIRTUAL and reader.outputs[0] not in roots:
+                    found |= targets[reader.outputs[0]]
+                else:
+                    found.add(reader)
+            targets[var] = frozenset(found)
+            if _is_costly(instruction) and (len(found) > 1 or _is_spread(var, uses, owners)):
+                roots.add(var)
+    return roots
+
+
+def _is_costly(instruction: Instruction) -> bool:
+    return instruction.primitive in VIRTUAL and instruction.primitive not in MOVEMENT
+
+
+def _is_spread(var: Var, uses: Uses, owners: Mapping[Instruction, Cluster]) -> bool:
+    """Whether a value is read through a broadcast that repeats it."""
+    size = product(shape_of(var))
+    if size == 1 and all(dim == 1 for dim in shape_of(var)):
+        maker = uses.makers[var]
+        return maker.primitive == "map" and any(each is not None for each in maker.inputs)
+    stack = list(uses.readers.get(var, ()))
+    while stack:
+        reader = stack.pop()
+        if reader.primitive == "broadcast" and product(shape_of(reader.outputs[0])) != size:
+            return True
+        if reader.primitive in MOVEMENT and reader not in owners:
+            stack.extend(uses.readers.get(reader.outputs[0], ()))
+    return False
+
+
+def find_margins(uses: Uses) -> dict[Var, tuple[tuple[int, int], ...]]:
+    """The zeros that convolutions read around a value."""
+    found: dict[Var, tuple[tuple[int, int], ...]] = {}
+    for instruction in uses.instructions:
+        if instruction.primitive != "conv":
+            continue
+        var = instruction.inputs[0]
+        pads = instruction.attributes["pads"]
+        spread = instruction.attributes["spread"]
+        if var is None or not any(map(any, pads)) or any(step > 1 for step in spread):
+            continue
+        wanted = ((0, 0), (0, 0), *((max(a, 0), max(b, 0)) for a, b in pads))
+        known = found.get(var, ((0, 0),) * len(wanted))
+        found[var] = tuple(
+            (max(a, c), max(b, d)) for (a, b), (c, d) in zip(wanted, known, strict=True)
+        )
+    return found
+
+
+def schedule(
+    instructions: Sequence[Instruction],
+    kept: frozenset[Var],
+    outputs: frozenset[Var],
+    traits: Traits,
+) -> Schedule:
+    """The steps for instructions; ``kept`` values are needed afterwards, ``outputs`` among them by the caller."""
+    from burnx.fusion import writers  # noqa: F401  (registers the writers)
+    from burnx.fusion.attention import find_attention
+
+    uses = Uses(instructions, kept)
+    owners = find_clusters(uses, traits.fuse)
+    if traits.fuse:
+        find_attention(uses, owners)
+    while True:
+        roots = find_roots(uses, owners)
+        if not traits.fuse:
+            roots |= {var for each in instructions for var in each.outputs if _is_costly(each)}
+        made = Scheduler(uses, traits, dict(owners), roots, outputs, find_margins(uses))
+        try:
+            for instruction in instructions:
+                if not made.is_virtual(instruction.outputs[0]):
+                    made.emit(instruction)
+            return made.schedule
+        except _Dissolved as found:
+            _take_apart(found.cluster, owners)
+
+
+def _take_apart(cluster: Cluster, owners: dict[Instruction, Cluster]) -> None:
+    """Attention becomes its three clusters again, another cluster its seed alone."""
+    for part in cluster.before:
+        for member in part.members:
+            owners[member] = part
+            cluster.members.remove(member)
+    if not cluster.before:
+        for member in cluster.members[:]:
+            if member is not cluster.seed:
+                del owners[member]
+                cluster.members.remove(member)
+    cluster.before = ()
+
+
+class _Dissolved(Exception):
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__()
+        self.cluster = cluster
+
+
+def dissolve(cluster: Cluster) -> None:
+    """Start again with the cluster taken apart.
+
+    Raises: Misfit if only its seed is left.
+    """
+    if len(cluster.members) == 1:
+        raise Misfit(f"no kernel for {cluster.seed.primitive} {cluster.seed.place}")
+    raise _Dissolved(cluster)

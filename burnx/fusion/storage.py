@@ -1,0 +1,97 @@
+"""Where values lie in memory, and the schedule of kernels that read and write them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from burnx.dtype import DType
+from burnx.kernels.ir import Kernel
+from burnx.program import Var
+from burnx.shape import Dim, Shape, product
+
+Array = np.ndarray[Any, Any]
+Order = tuple[int, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Storage:
+    """Memory of one value.
+
+    ``order`` lists the axes from the outermost to the innermost in memory.  ``margin`` are (low, high) elements around
+    each axis that are zero and stay so: such memory is only shared with storages of the same geometry.  ``apart``
+    keeps elements of an axis that many places apart, with zeros between.
+    ``role``: "input" and "output" belong to the caller, "constant" holds ``array``, "arena" lives during a call,
+    "scratch" is private to a worker.
+    """
+
+    dtype: DType
+    shape: Shape
+    role: str = "arena"
+    order: Order = ()
+    margin: tuple[tuple[int, int], ...] = ()
+    apart: tuple[int, ...] = ()
+    array: Array | None = None
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.order:
+            self.order = tuple(range(len(self.shape)))
+
+    @property
+    def zeroed(self) -> bool:
+        """Whether elements that no kernel writes are read, and are zero."""
+        return any(any(pair) for pair in self.margin) or any(step > 1 for step in self.apart)
+
+    def extents(self) -> Shape:
+        """The axes' sizes in memory, margins and gaps included."""
+        margin = self.margin or ((0, 0),) * len(self.shape)
+        apart = self.apart or (1,) * len(self.shape)
+        return tuple(
+            (size if step == 1 else (size - 1) * step + 1) + low + high
+            for size, step, (low, high) in zip(self.shape, apart, margin, strict=True)
+        )
+
+    def strides(self) -> tuple[Dim, ...]:
+        """Elements from one place of an axis to the next, by axis; gaps included."""
+        extents = self.extents()
+        result: list[Dim] = [0] * len(self.shape)
+        step: Dim = 1
+        for axis in reversed(self.order):
+            result[axis] = step
+            step = step * extents[axis]
+        if self.apart:
+            return tuple(one * gap for one, gap in zip(result, self.apart, strict=True))
+        return tuple(result)
+
+    def offset(self) -> Dim:
+        """Where the element at index 0 … 0 lies."""
+        if not self.margin:
+            return 0
+        plain = Storage(self.dtype, self.extents(), order=self.order).strides()
+        return sum((low * step for (low, _), step in zip(self.margin, plain, strict=True)), 0)
+
+    def elements(self) -> Dim:
+        return product(self.extents())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """A kernel with what it is given; ``work`` is about how many scalar operations it takes."""
+
+    kernel: Kernel
+    storages: tuple[Storage, ...]
+    sizes: tuple[Dim, ...]
+    writes: frozenset[Storage]
+    work: Dim
+    place: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class Schedule:
+    """Steps in order.  ``memory`` says where the values that enter and leave lie."""
+
+    steps: list[Step] = field(default_factory=list)
+    memory: dict[Var, Storage] = field(default_factory=dict)

@@ -1,0 +1,119 @@
+"""Values: what an expression is at this place, each shared part worked out once in a scope."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from burnx.kernels.ir import Apply, Cast, Constant, Inside, Load, Local, Position, Value, operands
+from burnx.runtime.devices.cpu.llvm.context import Context
+from burnx.runtime.devices.cpu.llvm.functions import apply
+from burnx.runtime.devices.cpu.llvm.indices import indices_of_lanes, number, varies
+from burnx.runtime.devices.cpu.llvm.inside import inside
+from burnx.runtime.devices.cpu.llvm.literals import literal, widen
+from burnx.runtime.devices.cpu.llvm.memory import load
+from burnx.runtime.devices.cpu.llvm.numbers import cast, from_index, reinterpret
+from burnx.runtime.devices.cpu.llvm.writer import Ssa
+
+
+def evaluate(context: Context, value: Value, lanes: int) -> Ssa:
+    """A value as a scalar or, with lanes, as a vector."""
+    result = _find(context, value) or _work_out(context, value)
+    return widen(context.writer, result, lanes)
+
+
+def _find(context: Context, value: Value) -> Ssa | None:
+    for scope in reversed(context.scopes):
+        if id(value) in scope.values:
+            found = scope.values[id(value)][1]
+            if context.picked is None or not found.type.startswith("<"):
+                return found
+            return _keep(context, value, context.pick(found, context.picked))
+    return None
+
+
+def _keep(context: Context, value: Value, result: Ssa) -> Ssa:
+    context.scopes[-1].values[id(value)] = (value, result)
+    return result
+
+
+def _work_out(context: Context, value: Value) -> Ssa:
+    """Operands before what is made of them, without recursion: expressions may be very deep."""
+    todo, known = [value], dict[int, Ssa]()
+    while todo:
+        current = todo[-1]
+        found = known.get(id(current)) or _find(context, current)
+        if found is not None:
+            known[id(current)] = found
+            todo.pop()
+            continue
+        parts = () if isinstance(current, Inside) else operands(current)
+        missing = [
+            part for part in parts if id(part) not in known and not _found(context, known, part)
+        ]
+        if missing:
+            todo.extend(missing)
+            continue
+        arguments = [known[id(part)] for part in parts]
+        known[id(current)] = _keep(
+            context, current, _EMITTERS[type(current)](context, current, arguments)
+        )
+        todo.pop()
+    return known[id(value)]
+
+
+def _found(context: Context, known: dict[int, Ssa], value: Value) -> bool:
+    found = _find(context, value)
+    if found is not None:
+        known[id(value)] = found
+    return found is not None
+
+
+# --- one kind of value each -----------------------------------------------------------------------------------------
+
+
+def _load(context: Context, value: Load, arguments: list[Ssa]) -> Ssa:
+    return load(context, value.buffer, value.index)
+
+
+def _constant(context: Context, value: Constant, arguments: list[Ssa]) -> Ssa:
+    return literal(value.value, value.dtype)
+
+
+def _apply(context: Context, value: Apply, arguments: list[Ssa]) -> Ssa:
+    lanes = context.count if any(each.type.startswith("<") for each in arguments) else 1
+    whole = [widen(context.writer, each, lanes) for each in arguments]
+    return apply(context, value.function, whole, value.arguments[-1].dtype)
+
+
+def _cast(context: Context, value: Cast, arguments: list[Ssa]) -> Ssa:
+    if value.bits:
+        return reinterpret(context, arguments[0], value.value.dtype, value.dtype)
+    return cast(context, arguments[0], value.value.dtype, value.dtype, value.saturate)
+
+
+def _position(context: Context, value: Position, arguments: list[Ssa]) -> Ssa:
+    if not varies(context, value.index):
+        return from_index(context, number(context, value.index), value.dtype)
+    return from_index(context, indices_of_lanes(context, value.index), value.dtype)
+
+
+def _local(context: Context, value: Local, arguments: list[Ssa]) -> Ssa:
+    found = context.find(value.name)
+    if found.type.startswith("<") and context.picked is not None:
+        return context.pick(found, context.picked)
+    return found
+
+
+def _inside(context: Context, value: Inside, arguments: list[Ssa]) -> Ssa:
+    return inside(context, value)
+
+
+_EMITTERS: dict[type, Callable[..., Ssa]] = {
+    Load: _load,
+    Constant: _constant,
+    Apply: _apply,
+    Cast: _cast,
+    Position: _position,
+    Local: _local,
+    Inside: _inside,
+}

@@ -1,0 +1,136 @@
+"""A segment as native code: scheduled and compiled once, planned for each set of sizes, run."""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Mapping, MutableMapping, Sequence
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from burnx.errors import ModelError
+from burnx.fusion.scheduler import Traits, schedule
+from burnx.program import Var
+from burnx.runtime.devices.cpu.checks import check_sizes, needs_check
+from burnx.runtime.devices.cpu.llvm.contract_plan import choose_packing
+from burnx.runtime.devices.cpu.llvm.emitter import emit
+from burnx.runtime.devices.cpu.objects import load_many
+from burnx.runtime.devices.cpu.plans import Bench, Plan, make_plan
+from burnx.runtime.devices.cpu.segments import Segment
+from burnx.runtime.devices.cpu.target import Target, find_target
+from burnx.runtime.devices.cpu.threads import run_steps
+from burnx.shape import symbols
+from burnx.types import TensorType
+
+Array = np.ndarray[Any, Any]
+PLANS_MOST = 16  # sets of sizes that are kept ready
+
+
+class Failed(Exception):
+    """A kernel met an index outside its axis."""
+
+
+class Native:
+    """Native code of a segment."""
+
+    def __init__(self, segment: Segment, threads: int, fuse: bool = True) -> None:
+        self.segment, self.threads = segment, threads
+        target = find_target()
+        kept = frozenset(segment.outputs)
+        traits = Traits(target.lanes, lambda dtype: choose_packing(target, dtype), fuse)
+        self.schedule = schedule(segment.instructions, kept, kept, traits)
+        self.addresses = _compile(self.schedule.steps, target)
+        self._demands = [each for each in segment.instructions if needs_check(each)]
+        self._names = _names(segment, self.schedule.steps)
+        self._plans: OrderedDict[tuple[int, ...], Plan] = OrderedDict()
+        self._lock = Lock()
+        self._constants = _align_constants(self.schedule.steps)
+
+    def run(self, values: MutableMapping[Var, Any], sizes: Mapping[str, int]) -> None:
+        """Put the segment's outputs into ``values``.
+
+        Raises: Failed, ShapeError.
+        """
+        plan = self._plan(sizes)
+        bench = plan.bench()
+        arguments, held = bench.arguments, []
+        for var, where in plan.given:
+            array = values[var]
+            if not array.flags.c_contiguous or not array.flags.aligned:
+                array = np.ascontiguousarray(np.require(array, requirements="A"))
+                held.append(array)
+            arguments[where] = array.__array_interface__["data"][0]
+        for var, shape, where in plan.made:
+            array = _empty(shape, var.type.dtype)  # type: ignore[union-attr]
+            arguments[where] = array.__array_interface__["data"][0]
+            values[var] = array
+        went_well = run_steps(bench.steps, bench.state_address, plan.workers)
+        if not went_well:
+            bench.state[:] = 0
+            raise Failed
+        plan.free.append(bench)
+
+    def _plan(self, sizes: Mapping[str, int]) -> Plan:
+        key = tuple(sizes[name] for name in self._names)
+        plan = self._plans.get(key)
+        if plan is None:
+            with self._lock:
+                check_sizes(self._demands, sizes)
+                ends = (self.segment.inputs, self.segment.outputs)
+                plan = make_plan(self.schedule, self.addresses, sizes, ends, self.threads)
+                self._plans[key] = plan
+                while len(self._plans) > PLANS_MOST:
+                    self._plans.popitem(last=False)
+        return plan
+
+
+def _empty(shape: tuple[int, ...], dtype: Any) -> Array:
+    try:
+        return np.empty(shape, dtype)
+    except MemoryError as error:
+        raise ModelError(f"not enough memory for a value of shape {shape}: {error}") from error
+
+
+def _align_constants(steps: Sequence[Any]) -> int:
+    """Constants as kernels read them: whole and aligned; returns how many there are."""
+    found = {s for step in steps for s in step.storages if s.role == "constant"}
+    for storage in found:
+        array = storage.array
+        if array is not None and (not array.flags.aligned or not _is_laid_out(storage)):
+            storage.array = np.array(array, order="C")
+    return len(found)
+
+
+def _is_laid_out(storage: Any) -> bool:
+    return bool(storage.array.flags.c_contiguous)
+
+
+def _names(segment: Segment, steps: Sequence[Any]) -> tuple[str, ...]:
+    """The symbols that a segment depends on."""
+    found: set[str] = set()
+    for step in steps:
+        for size in (*step.sizes, step.work, *(s.elements() for s in step.storages)):
+            found |= symbols(size)
+    for var in segment.outputs:
+        assert isinstance(var.type, TensorType)
+        for dim in var.type.shape or ():
+            found |= symbols(dim)
+    return tuple(sorted(found))
+
+
+def _compile(steps: Sequence[Any], target: Target) -> list[int]:
+    debug = os.environ.get("BURNX_DEBUG") == "kernels"
+    wanted = []
+    shown: set[str] = set()
+    for step in steps:
+        text = emit(step.kernel, target)
+        if debug and text not in shown:
+            shown.add(text)
+            print(f"# {step.place}\n{text}\n")
+        wanted.append((text, lambda text=text: text))
+    return load_many(wanted, target)
+
+
+__all__ = ["Bench", "Failed", "Native"]

@@ -1,0 +1,106 @@
+"""The folder of compiled objects: ``BURNX_CACHE``, by default ``~/.cache/burnx/kernels``; ``off`` is none.
+
+It holds native code that will be run, so only a folder that is ours alone is used, and an entry that is not exactly as
+it was written is as good as none.  A disk that is full or may not be written to means no cache, never an error.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+import warnings
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from importlib.metadata import version
+
+from burnx import __version__
+from burnx.runtime.devices.cpu.target import Target
+
+FORMAT = 1  # another number when the same text is to give another object
+_MAGIC = b"burnx-object-%d\n" % FORMAT
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectFiles:
+    """A folder of entries: magic, sha256 of the object, the object."""
+
+    folder: str
+
+    def read(self, key: str, target: Target) -> bytes | None:
+        """The object of an entry; None if there is none that can be trusted."""
+        try:
+            with open(self._path(key, target), "rb", opener=_open_plain) as file:
+                if not _is_ours(os.fstat(file.fileno())):
+                    return None
+                content = file.read()
+        except OSError:
+            return None
+        start = len(_MAGIC) + 32
+        body = content[start:]
+        intact = content[:start] == _MAGIC + sha256(body).digest()
+        return body if intact and body else None
+
+    def write(self, key: str, target: Target, image: bytes) -> None:
+        """Keep an object; whoever reads meanwhile sees the old entry or the new one, never a part."""
+        with suppress(OSError):
+            handle, name = tempfile.mkstemp(prefix=".new-", dir=self.folder)
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(_MAGIC + sha256(image).digest() + image)
+                os.replace(name, self._path(key, target))
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(name)
+                raise
+
+    def _path(self, key: str, target: Target) -> str:
+        return os.path.join(self.folder, name_entry(key, target))
+
+
+def name_entry(key: str, target: Target) -> str:
+    """The file name of an entry: everything that the object depends on, as a number."""
+    parts = (key, target.triple, target.cpu, target.features, *_versions(), str(FORMAT))
+    return sha256("\0".join(parts).encode()).hexdigest() + ".o"
+
+
+@lru_cache(maxsize=1)
+def _versions() -> tuple[str, str]:
+    return __version__, version("llvmlite")
+
+
+def find_object_files() -> ObjectFiles | None:
+    """The cache as the environment asks for it, if its folder is ours alone."""
+    wanted = os.environ.get("BURNX_CACHE") or "~/.cache/burnx/kernels"
+    return None if wanted == "off" else _open_folder(os.path.expanduser(wanted))
+
+
+@lru_cache(maxsize=8)
+def _open_folder(folder: str) -> ObjectFiles | None:
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        found = os.stat(folder)
+    except OSError:
+        return None
+    if not _is_ours(found):
+        warnings.warn(
+            f"compiled kernels are kept in a folder that only its owner, the user, may write to; {folder} is not"
+            " so, and is not used (BURNX_CACHE names another)",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return None
+    return ObjectFiles(folder)
+
+
+def _is_ours(found: os.stat_result) -> bool:
+    if not hasattr(os, "getuid"):
+        return True
+    return found.st_uid == os.getuid() and not found.st_mode & _OTHERS_WRITE
+
+
+def _open_plain(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))

@@ -1,0 +1,155 @@
+"""Compiled kernels by their key: from memory, from the cache on disk, or by compiling; and their addresses.
+
+A kernel's text defines ``@kernel``.  Objects stay loaded as long as the process lives; equal kernels are compiled once.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from hashlib import sha256
+from itertools import count
+from typing import Any
+
+from llvmlite import binding
+
+from burnx.errors import DeviceError
+from burnx.runtime.devices.cpu.object_files import ObjectFiles, find_object_files
+from burnx.runtime.devices.cpu.target import Target
+
+KERNEL = "kernel"  # what the text of a kernel calls its function
+
+MakeText = Callable[[], str]
+
+
+class _Loaded:
+    """What this process has loaded: addresses by key, and what keeps the code alive."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.addresses: dict[tuple[Target, str], tuple[int, ...]] = {}
+        self.libraries: list[Any] = []
+
+
+_names = count()  # of libraries; one that failed to be linked has used its name up
+
+
+_loaded = _Loaded()
+
+
+def _renew_lock() -> None:
+    _loaded.lock = threading.RLock()  # whoever held it is not in the child
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
+
+
+def load_kernel(key_text: str, make_ir: MakeText, target: Target) -> int:
+    """The address of a kernel's function.
+
+    Raises: DeviceError if its text is not valid or needs a function that is not there.
+    """
+    return load_many([(key_text, make_ir)], target)[0]
+
+
+def load_many(kernels: Sequence[tuple[str, MakeText]], target: Target) -> list[int]:
+    """The addresses of kernels, all linked at once; equal keys are the same kernel.
+
+    Raises: DeviceError as ``load_kernel``.
+    """
+    addresses = _loaded.addresses
+    if any((target, key) not in addresses for key, _ in kernels):
+        with _loaded.lock:
+            _load_missing(dict(kernels), target)
+    return [addresses[target, key][0] for key, _ in kernels]
+
+
+def load_functions(
+    key_text: str, make_ir: MakeText, names: Sequence[str], target: Target
+) -> tuple[int, ...]:
+    """The addresses of several functions of one text, whose names are the process's own."""
+    with _loaded.lock:
+        found = _loaded.addresses.get((target, key_text))
+        if found is None:
+            image = _find_object(find_object_files(), key_text, make_ir, target)
+            found = _link([image], names, target)
+            _loaded.addresses[target, key_text] = found
+    return found
+
+
+def _load_missing(kernels: dict[str, MakeText], target: Target) -> None:
+    missing = [key for key in kernels if (target, key) not in _loaded.addresses]
+    if not missing:
+        return
+    files = find_object_files()
+    images, names = [], []
+    for key in missing:
+        names.append(f"{KERNEL}_{sha256(key.encode()).hexdigest()[:32]}")
+        make_ir = partial(_rename, kernels[key], names[-1])
+        images.append(_find_object(files, key, make_ir, target))
+    found = _link(images, names, target)
+    for key, address in zip(missing, found, strict=True):
+        _loaded.addresses[target, key] = (address,)
+
+
+def _rename(make_ir: MakeText, name: str) -> str:
+    """The text with its function called ``name``, so that many can be linked together."""
+    return make_ir().replace(f"@{KERNEL}(", f"@{name}(")
+
+
+def _find_object(files: ObjectFiles | None, key: str, make_ir: MakeText, target: Target) -> bytes:
+    if files is None:
+        return compile_object(make_ir(), target)
+    image = files.read(key, target)
+    if image is None:
+        image = compile_object(make_ir(), target)
+        files.write(key, target, image)
+    return image
+
+
+def _link(images: Sequence[bytes], names: Sequence[str], target: Target) -> tuple[int, ...]:
+    builder = binding.JITLibraryBuilder().add_current_process()
+    for image in images:
+        builder.add_object_img(image)
+    for name in names:
+        builder.export_symbol(name)
+    try:
+        library = builder.link(_make_linker(target), f"burnx{next(_names)}")
+    except RuntimeError as error:
+        raise DeviceError(f"compiled kernels are linked; LLVM says: {error}") from error
+    _loaded.libraries.append(library)
+    return tuple(library[name] for name in names)
+
+
+@lru_cache(maxsize=8)
+def _make_machine(target: Target) -> Any:
+    found = binding.Target.from_triple(target.triple)
+    return found.create_target_machine(
+        cpu=target.cpu, features=target.features, opt=3, reloc="pic", codemodel="default"
+    )
+
+
+@lru_cache(maxsize=8)
+def _make_linker(target: Target) -> Any:
+    return binding.create_lljit_compiler(_make_machine(target))
+
+
+def compile_object(text: str, target: Target) -> bytes:
+    """The object code of LLVM text.
+
+    Raises: DeviceError if the text is not valid.
+    """
+    machine = _make_machine(target)
+    try:
+        module = binding.parse_assembly(text)
+        module.triple, module.data_layout = target.triple, str(machine.target_data)
+        module.verify()
+    except RuntimeError as error:
+        raise DeviceError(f"kernels are written as valid LLVM text; LLVM says: {error}") from error
+    options = binding.create_pipeline_tuning_options(speed_level=3)
+    builder = binding.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return bytes(machine.emit_object(module))
