@@ -15,6 +15,12 @@ from functools import partial
 
 from burnx.kernels.ir import Contract
 from burnx.runtime.devices.cpu.llvm.context import Context
+from burnx.runtime.devices.cpu.llvm.contract_int8 import (
+    Copier,
+    copy_rows,
+    is_shifted,
+    make_copier,
+)
 from burnx.runtime.devices.cpu.llvm.contract_matrix import find_matrix
 from burnx.runtime.devices.cpu.llvm.contract_numbers import vector
 from burnx.runtime.devices.cpu.llvm.contract_panels import Panel, Right, find_packed
@@ -38,7 +44,7 @@ from burnx.runtime.devices.cpu.llvm.contract_rows import (
     reserve,
     table_slot,
 )
-from burnx.runtime.devices.cpu.llvm.contract_tile import Tile, emit_tile
+from burnx.runtime.devices.cpu.llvm.contract_tile import Inner, Tile, emit_tile
 from burnx.runtime.devices.cpu.llvm.writer import Ssa, Writer, integer
 
 COUNTER_BYTES = 192  # where in ``state`` the number of the next chunk is
@@ -54,6 +60,8 @@ class Work:
     right: Right
     table: Ssa
     sums: Ssa
+    copier: Copier | None  # of left rows
+    shift: Ssa | None  # what is taken off each column's sums
 
     @property
     def writer(self) -> Writer:
@@ -66,20 +74,34 @@ class Work:
 
 def emit_contract(context: Context, statement: Contract) -> None:
     plan = make_plan(context.target, statement)
-    writer = context.writer
     context.prepare(statement.body)
-    sizes = measure(context, plan)
+    writer, sizes = context.writer, measure(context, plan)
+    find = find_packed if statement.packing else find_matrix
     columns = TABLE_ROWS * (1 + len(statement.rows))
     table = reserve(writer, f"[{columns} x i64]")
     sums = reserve(writer, f"[{ROWS * plan.tile_columns} x {plan.numbers.type}]")
-    find = find_packed if statement.packing else find_matrix
-    work = Work(context, plan, sizes, find(context, plan, sizes), table, sums)
-    if statement.parallel and len(context.scopes) == 1 and "counter" not in context.facts:
-        context.facts["counter"] = statement
+    shift, copier = None, None
+    if is_shifted(plan.numbers):
+        shift = reserve(writer, f"[{plan.tile_columns} x i32]")
+    before = integer(0)
+    if plan.numbers.together > 1:
+        before = writer.call("ptr", "llvm.stacksave.p0")
+        copier = make_copier(context, statement, plan.numbers, sizes.block)
+    _emit_chunks(Work(context, plan, sizes, find(context, plan, sizes), table, sums, copier, shift))
+    if copier is not None:
+        writer.call("void", "llvm.stackrestore.p0", before)
+
+
+def _emit_chunks(work: Work) -> None:
+    """All chunks, or this thread's."""
+    context, sizes = work.context, work.sizes
+    parallel = work.plan.statement.parallel
+    if parallel and len(context.scopes) == 1 and "counter" not in context.facts:
+        context.facts["counter"] = work
         _take_chunks(work)
         return
     first, last = integer(0), sizes.chunks
-    if statement.parallel:
+    if parallel:
         first, last = context.share(sizes.chunks)
     _loop(work, first, last, integer(1), lambda chunk: _emit_chunk(work, chunk))
 
@@ -129,6 +151,8 @@ def _emit_chunk(work: Work, chunk: Ssa) -> None:
     count = least(writer, sizes.block, writer.binary("sub nsw", sizes.rows, first))
     with work.context.scope():
         fill_rows(work.context, work.plan.statement, work.table, first, count)
+    if work.copier is not None:
+        copy_rows(work.copier, work.table, count)
     panel = writer.binary("mul nsw", group, sizes.group)
     last = least(writer, writer.binary("add nsw", panel, sizes.group), sizes.panels)
     step = work.right.step
@@ -140,6 +164,8 @@ def _emit_panels(work: Work, panels: tuple[Ssa, Ssa], count: Ssa) -> None:
     writer, (panel, last) = work.writer, panels
     end = least(writer, writer.binary("add nsw", panel, work.right.step), last)
     found = work.right.enter(panel, count)
+    if work.shift is not None:
+        _emit_shift(work, work.shift, panels, found)
     first = writer.binary("mul nsw", panel, integer(work.plan.width))
     stop = writer.binary("mul nsw", end, integer(work.plan.width))
     columns = writer.binary("sub nsw", least(writer, stop, work.sizes.columns), first)
@@ -184,18 +210,33 @@ def _emit_tiles(work: Work, rows: tuple[Ssa, Ssa], panel: Panel, other: Ssa | No
 
 def _emit_single_row(work: Work, single: Ssa, panels: tuple[Ssa, Ssa]) -> None:
     """One row times several panels, which come from memory at its speed."""
-    writer = work.writer
     with _when(work, single):
-        last = writer.binary("sub nsw", panels[1], integer(1))
-        places = [
-            writer.binary("add nsw", panels[0], integer(each)) for each in range(SIDE_BY_SIDE)
-        ]
-        rights = [work.right.start(least(writer, each, last)) for each in places]
-        left = _left(work, integer(0), 0)
-        sums = emit_tile(
-            writer, work.tile, [left], rights, work.right.enter(last, integer(1)).inner
-        )
+        rights, left = _side_by_side(work, panels), _left(work, integer(0), 0)
+        inner = work.right.enter(panels[0], integer(1)).inner
+        sums = emit_tile(work.writer, work.tile, [left], rights, inner)
         _keep(work, sums, work.plan.tile_columns)
+
+
+def _side_by_side(work: Work, panels: tuple[Ssa, Ssa]) -> list[Ssa]:
+    """Where several panels begin; in place of those past the last, the last."""
+    writer, (first, stop) = work.writer, panels
+    last = writer.binary("sub nsw", stop, integer(1))
+    places = [writer.binary("add nsw", first, integer(each)) for each in range(SIDE_BY_SIDE)]
+    return [work.right.start(least(writer, each, last)) for each in places]
+
+
+def _emit_shift(work: Work, shift: Ssa, panels: tuple[Ssa, Ssa], found: Panel) -> None:
+    """Left elements are 128 too large: what that comes to in every column."""
+    writer, single = work.writer, work.right.single
+    element = reserve(writer, "i32")
+    writer.store(integer(-0x7F7F7F80, "i32"), element, 4)  # four times 128
+    inner = [Inner(each.extent, integer(0), each.right) for each in found.inner]
+    one = writer.binary("xor", single or Ssa("false", "i1"), Ssa("true", "i1"))
+    for condition, rights in ((single, _side_by_side(work, panels)), (one, [found.right])):
+        if condition is not None:
+            with _when(work, condition):
+                sums = emit_tile(writer, work.tile, [element], rights, inner)
+                _keep(work, sums, len(rights) * work.plan.width, shift)
 
 
 def _emit_scattered(
@@ -227,13 +268,13 @@ def _left(work: Work, row: Ssa, place: int) -> Ssa:
     return work.writer.load("ptr", table_slot(work.writer, work.table, 0, there), 8)
 
 
-def _keep(work: Work, sums: list[Ssa], columns: int) -> None:
+def _keep(work: Work, sums: list[Ssa], columns: int, where: Ssa | None = None) -> None:
     """Store a tile's sums on the stack, ``columns`` to a row."""
     across = columns // work.plan.lanes
     for place, each in enumerate(sums):
         row, vector = divmod(place, across)
         slot = row * work.plan.tile_columns + vector * work.plan.lanes
-        pointer = work.writer.pointer(work.sums, integer(slot), work.plan.numbers.type)
+        pointer = work.writer.pointer(where or work.sums, integer(slot), work.plan.numbers.type)
         work.writer.store(each, pointer, work.plan.lanes * work.plan.numbers.total.itemsize)
 
 
@@ -246,6 +287,9 @@ def _emit_body(work: Work, rows: tuple[Ssa, Ssa], first: Ssa, columns: Ssa) -> N
         pointer = writer.pointer(base, column, plan.numbers.type)
         align = plan.numbers.total.itemsize * min(count, plan.lanes)
         total = writer.load(vector(count, plan.numbers.type), pointer, align)
+        if work.shift is not None:
+            pointer = writer.pointer(work.shift, column, plan.numbers.type)
+            total = writer.binary("sub", total, writer.load(total.type, pointer, align))
         with context.lanes(statement.column[0], context.add(first, column), count):
             context.bind(statement.name, total)
             context.statements(statement.body, count)

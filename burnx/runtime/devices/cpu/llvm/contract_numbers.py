@@ -4,36 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from burnx.dtype import (
-    DType,
-    bfloat16,
-    dtype_name,
-    float16,
-    float32,
-    float64,
-    int8,
-    int32,
-    int64,
-    uint8,
-)
+from burnx.dtype import DTYPES, DType, bfloat16, dtype_name, float16, float32, float64
 from burnx.runtime.devices.cpu.llvm.context import Unsupported
 from burnx.runtime.devices.cpu.llvm.writer import Ssa, Writer
 
-TYPES: dict[DType, str] = {float32: "float", float64: "double", int32: "i32", int64: "i64"}
-_STORED: dict[DType, str] = {
-    **TYPES,
-    float16: "half",
-    bfloat16: "i16",
-    int8: "i8",
-    uint8: "i8",
+_INTEGERS = [DTYPES[f"{sign}int{bits}"] for sign in ("", "u") for bits in (8, 16, 32, 64)]
+_WHOLE: dict[DType, str] = {dtype: f"i{8 * dtype.itemsize}" for dtype in _INTEGERS}
+TYPES: dict[DType, str] = {
+    float32: "float",
+    float64: "double",
+    **{dtype: name for dtype, name in _WHOLE.items() if dtype.itemsize >= 4},
 }
+_STORED: dict[DType, str] = {**TYPES, **_WHOLE, float16: "half", bfloat16: "i16"}
 
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
     """What a contraction multiplies: elements ``left`` and ``right``, summed in ``total``.
 
-    ``together``: how many k are multiplied at once; then left elements were laid out by ``left_element`` beforehand.
+    ``together``: how many k are multiplied at once, see ``contract_int8``.
     """
 
     left: DType

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from burnx.runtime.devices.cpu.llvm.context import Context
-from burnx.runtime.devices.cpu.llvm.contract_plan import SIDE_BY_SIDE, Plan, Sizes
+from burnx.runtime.devices.cpu.llvm.contract_int8 import STEP_BYTES
+from burnx.runtime.devices.cpu.llvm.contract_plan import SIDE_BY_SIDE, Plan, Sizes, divide_up
 from burnx.runtime.devices.cpu.llvm.contract_rows import stride
 from burnx.runtime.devices.cpu.llvm.contract_tile import Inner
 from burnx.runtime.devices.cpu.llvm.writer import Ssa, Writer, integer
@@ -64,11 +65,15 @@ class Packed:
 def find_packed(context: Context, plan: Plan, sizes: Sizes) -> Packed:
     writer, statement = context.writer, plan.statement
     row_bytes = plan.width * plan.numbers.right_bytes
-    panel_bytes = writer.binary("mul nsw", sizes.inner, integer(row_bytes))
+    steps = divide_up(writer, sizes.inner, integer(plan.numbers.together))
+    panel_bytes = writer.binary("mul nsw", steps, integer(row_bytes))
     base = context.pointer(statement.right.buffer, statement.right.index)
     single = writer.compare("icmp eq", sizes.rows, integer(1))
     step = writer.select(single, integer(SIDE_BY_SIDE), integer(1))
-    inner = packed_loops(context, plan, row_bytes)
+    if plan.numbers.together > 1:  # left rows are copied: there is one loop over k
+        inner: tuple[Inner, ...] = (Inner(steps, integer(STEP_BYTES), integer(row_bytes)),)
+    else:
+        inner = packed_loops(context, plan, row_bytes)
     return Packed(writer, base, single, step, panel_bytes, inner)
 
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from burnx.dtype import DType, float32
 from burnx.kernels.ir import Contract
-from burnx.kernels.packing import name_packing, panel_width
-from burnx.runtime.devices.cpu.llvm.context import Context
+from burnx.kernels.packing import name_packing, panel_width, together
+from burnx.runtime.devices.cpu.llvm.context import Context, Unsupported
+from burnx.runtime.devices.cpu.llvm.contract_int8 import STEP_BYTES, bytes_together
 from burnx.runtime.devices.cpu.llvm.contract_numbers import Numbers, check_numbers
 from burnx.runtime.devices.cpu.llvm.contract_rows import TABLE_ROWS
 from burnx.runtime.devices.cpu.llvm.writer import Ssa, Writer, integer
@@ -17,6 +18,7 @@ HEIGHTS = (6, 5, 4)  # rows of tiles; fewer rows would not keep the multipliers 
 ROWS = HEIGHTS[0]
 SIDE_BY_SIDE = 4  # panels at once where there is a single row
 CACHE_BYTES = 512 * 1024  # of left rows that are used again for the next panel
+COPY_BYTES = 256 * 1024  # of left rows that are copied to the stack
 CHUNK_WORK = 1 << 20  # multiplications that are worth handing out, some 20 µs
 
 
@@ -61,17 +63,19 @@ def tile_vectors(target: Target) -> int:
 
 def choose_packing(target: Target, left: DType, right: DType, total: DType = float32) -> str:
     """The packing that this target's contractions take for right matrices of a dtype."""
-    lanes = target.vector_bytes // total.itemsize
-    return name_packing(right, lanes * tile_vectors(target))
+    width = target.vector_bytes // total.itemsize * tile_vectors(target)
+    return name_packing(right, width, bytes_together(target, left, right, total))
 
 
 def make_plan(target: Target, statement: Contract) -> Plan:
-    numbers = Numbers(statement.left.dtype, statement.right.dtype, statement.dtype)
-    check_numbers(numbers)
-    lanes = target.vector_bytes // statement.dtype.itemsize
-    vectors = tile_vectors(target)
+    left, right, total = statement.left.dtype, statement.right.dtype, statement.dtype
+    lanes, vectors, at_once = target.vector_bytes // total.itemsize, tile_vectors(target), 1
     if statement.packing:
-        vectors = panel_width(statement.packing) // lanes
+        vectors, at_once = panel_width(statement.packing) // lanes, together(statement.packing)
+    if at_once not in (1, bytes_together(target, left, right, total)) or vectors == 0:
+        raise Unsupported(f"this processor does not take the packing {statement.packing}")
+    numbers = Numbers(left, right, total, at_once)
+    check_numbers(numbers)
     return Plan(statement, numbers, lanes, vectors)
 
 
@@ -96,9 +100,12 @@ def _cut_rows(
     writer: Writer, plan: Plan, rows: Ssa, inner: Ssa, panels: Ssa, workers: Ssa
 ) -> tuple[Ssa, Ssa]:
     """Rows of a block, a multiple of the tile's, and how many blocks there are."""
-    row_bytes = writer.binary("mul nsw", inner, integer(plan.numbers.left.itemsize))
-    fitting = divide_down(writer, integer(CACHE_BYTES), row_bytes)
-    most = least(writer, greatest(writer, fitting, integer(2 * ROWS)), integer(TABLE_ROWS))
+    copied = plan.numbers.together > 1  # left rows, to the stack
+    size = STEP_BYTES // plan.numbers.together if copied else plan.numbers.left.itemsize
+    room = COPY_BYTES if copied else CACHE_BYTES
+    fitting = divide_down(writer, integer(room), writer.binary("mul nsw", inner, integer(size)))
+    fitting = greatest(writer, fitting, integer(1 if copied else 2 * ROWS))
+    most = least(writer, fitting, integer(TABLE_ROWS))
     blocks = divide_up(writer, rows, most)
     if plan.statement.parallel:
         # with few panels more blocks, so that every thread has some
@@ -109,6 +116,8 @@ def _cut_rows(
         blocks = greatest(writer, blocks, least(writer, wanted, possible))
     even = divide_up(writer, divide_up(writer, rows, blocks), integer(ROWS))
     block = greatest(writer, writer.binary("mul nsw", even, integer(ROWS)), integer(ROWS))
+    if copied:
+        block = writer.select(writer.compare("icmp slt", most, integer(ROWS)), most, block)
     return block, divide_up(writer, rows, block)
 
 

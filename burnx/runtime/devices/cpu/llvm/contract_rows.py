@@ -74,10 +74,14 @@ def fill_rows(context: Context, statement: Contract, table: Ssa, first: Ssa, cou
         more = writer.convert("zext", writer.compare("icmp slt", following, count), "i64")
         return _following(writer, values, extents, more)
 
-    # whole tiles of 12 rows, a multiple of all that there are
-    padded = writer.binary("add nsw", count, integer(11))
-    padded = writer.binary("sub nsw", padded, writer.binary("urem", padded, integer(12)))
+    padded = padded_rows(writer, count)
     count_loop(writer, padded, turn, split_row(writer, first, extents))
+
+
+def padded_rows(writer: Writer, count: Ssa) -> Ssa:
+    """So many rows the table has for ``count``: a multiple of the highest tile and more than a tile that is not full."""
+    padded = writer.binary("add nsw", count, integer(11))
+    return writer.binary("sub nsw", padded, writer.binary("urem", padded, integer(12)))
 
 
 def split_row(writer: Writer, row: Ssa, extents: Sequence[Ssa]) -> list[Ssa]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from burnx.runtime.devices.cpu.llvm import contract_int8
 from burnx.runtime.devices.cpu.llvm.contract_numbers import (
     Numbers,
     load,
@@ -79,27 +80,38 @@ def _emit_turn(
     rights: Sequence[Ssa],
     sums: Sequence[Ssa],
 ) -> list[Ssa]:
-    numbers, after = tile.numbers, []
-    step = tile.lanes * numbers.right_bytes
+    step = tile.lanes * tile.numbers.right_bytes
     columns = [
-        load(
-            writer,
-            move(writer, right, integer(step * place)),
-            numbers.right,
-            numbers.total,
-            tile.lanes,
-        )
+        _right(writer, tile, move(writer, right, integer(step * place)))
         for right in rights
         for place in range(tile.vectors)
     ]
-    for row, (base, offset) in enumerate(lefts):
-        pointer = move(writer, base, offset)
-        factor = load(writer, pointer, numbers.left, numbers.total, 1)
-        spread = writer.splat(factor, tile.lanes)
-        for place, column in enumerate(columns):
-            total = sums[row * len(columns) + place]
-            after.append(multiply_add(writer, spread, column, total))
+    after: list[Ssa] = []
+    for base, offset in lefts:
+        factor = _left(writer, tile, move(writer, base, offset))
+        for column in columns:
+            after.append(_multiply_add(writer, tile, (factor, column), sums[len(after)]))
     return after
+
+
+def _left(writer: Writer, tile: Tile, pointer: Ssa) -> Ssa:
+    numbers = tile.numbers
+    if numbers.together > 1:
+        return contract_int8.left_factor(writer, pointer, tile.lanes)
+    return writer.splat(load(writer, pointer, numbers.left, numbers.total, 1), tile.lanes)
+
+
+def _right(writer: Writer, tile: Tile, pointer: Ssa) -> Ssa:
+    numbers = tile.numbers
+    if numbers.together > 1:
+        return contract_int8.right_factor(writer, numbers, pointer, tile.lanes)
+    return load(writer, pointer, numbers.right, numbers.total, tile.lanes)
+
+
+def _multiply_add(writer: Writer, tile: Tile, factors: tuple[Ssa, Ssa], total: Ssa) -> Ssa:
+    if tile.numbers.together > 1:
+        return contract_int8.multiply_add(writer, tile.numbers, factors, total, tile.lanes)
+    return multiply_add(writer, *factors, total)
 
 
 def move(writer: Writer, pointer: Ssa, size_bytes: Ssa) -> Ssa:
