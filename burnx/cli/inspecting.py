@@ -60,7 +60,7 @@ def _loaded_facts(console: Console, request: ModelRequest) -> dict[str, Any]:
     dims = dict(request.dims)
     if request.specs or dims:
         given = inputs_for(model, request, console)
-        dims |= _seen_sizes(model.inputs, given)
+        dims |= seen_sizes(model.inputs, given)
     facts: dict[str, Any] = as_json(analyze_graph(model.graph, dims))
     return {
         "inputs": [_described(value) for value in model.inputs],
@@ -80,7 +80,7 @@ def _file_facts(path: str, error: UnsupportedError) -> dict[str, Any]:
     return {**read_facts(path), "unsupported": str(error).splitlines()}
 
 
-def _seen_sizes(declared: Sequence[Any], given: Mapping[str, Any]) -> dict[str, int]:
+def seen_sizes(declared: Sequence[Any], given: Mapping[str, Any]) -> dict[str, int]:
     """The sizes of named dimensions that the inputs have."""
     sizes: dict[str, int] = {}
     for entry in declared:
