@@ -96,6 +96,8 @@ def main() -> int:
     peaks = measure_peaks(options.threads)
     overhead = measure_overhead(settings)
     models = measure_all(entries, settings)
+    later = measure_peaks(options.threads)  # others may have used the CPUs the first time
+    peaks = {name: max(peak, later.get(name, 0.0)) for name, peak in peaks.items()}
     date = dt.date.today().isoformat()
     results = {
         "date": date,

@@ -58,7 +58,7 @@ def model_facts(path: Path, inputs: Mapping[str, Any]) -> dict[str, Any]:
     from burnx.conformance.analysis import analyze_graph
 
     model = api.load(str(path), device="reference")
-    found = analyze_graph(model.graph, seen_sizes(model.inputs, inputs))
+    found = analyze_graph(model.graph, seen_sizes(model.graph.inputs, inputs))
     return {
         "flops": found.flops,
         "weight_bytes": found.parameter_bytes,
