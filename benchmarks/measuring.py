@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import pickle
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ from typing import Any
 
 from listed_models import Entry, file_and_inputs, model_facts, own_excess
 
-from burnx.cli.bench_engines import Job, check_installed, torch_file
+from burnx.cli.bench_engines import Job, check_installed
 from burnx.cli.bench_turns import (
     Ask,
     Plan,
@@ -56,12 +57,13 @@ def usable_engines(asked: Sequence[str], notice: Callable[[str], None]) -> list[
     for name in asked:
         try:
             check_installed(name)
-            if name == "torch":
-                torch_file("any.onnx")  # it needs onnx2torch
         except BurnxError as error:
             notice(str(error))
-        else:
-            found.append(name)
+            continue
+        if name == "torch" and importlib.util.find_spec("onnx2torch") is None:
+            notice("torch takes part through onnx2torch, which is not installed")
+            continue
+        found.append(name)
     return found
 
 

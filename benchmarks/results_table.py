@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 OTHERS = ("onnxruntime", "openvino", "torch")
@@ -11,6 +11,7 @@ SHORT = {"onnxruntime": "ort", "openvino": "ov", "torch": "torch"}
 TITLES = {"onnxruntime": "onnxruntime", "openvino": "OpenVINO", "torch": "PyTorch"}
 Result = Mapping[str, Any]
 LARGE_BYTES = 20_000_000  # of weights: from here on peak memory is compared
+COLD_MS = 5000
 
 
 def geometric_mean(values: Iterable[float]) -> float | None:
@@ -60,19 +61,37 @@ def summarise(models: Mapping[str, Result]) -> dict[str, Any]:
     """Geometric means of the ratios, and the names of models that miss what is wanted."""
     summary: dict[str, Any] = {**_means(models.values(), "median_ms")}
     summary["by_minima"] = _means(models.values(), "min_ms")
-    summary["slower_than_onnxruntime"] = [
-        name for name, row in models.items() if (ratio(row, "onnxruntime") or 1.0) < 1.0
-    ]
-    summary["more_memory_than_onnxruntime"] = [
-        name
-        for name, row in models.items()
-        if row["weight_bytes"] > LARGE_BYTES
-        and (ratio(row, "onnxruntime", key="peak_bytes") or 1.0) < 1.0
-    ]
-    summary["differing"] = [
-        name for name, row in models.items() if not agreed(row["differs"].get("burnx"))
-    ]
+    for key, (_, misses) in MISSED.items():
+        summary[key] = [name for name, row in models.items() if misses(row)]
     return summary
+
+
+def _takes_more(model: Result, key: str = "median_ms") -> bool:
+    return (ratio(model, "onnxruntime", key=key) or 1.0) < 1.0
+
+
+def _starts_later(model: Result) -> bool:
+    ours, theirs = start_ms(model, "burnx"), start_ms(model, "onnxruntime")
+    return ours is not None and theirs is not None and ours > theirs
+
+
+# what a model may miss: how to say it, and whether it does
+MISSED: dict[str, tuple[str, Callable[[Result], bool]]] = {
+    "slower_than_onnxruntime": ("slower than onnxruntime", _takes_more),
+    "more_memory_than_onnxruntime": (
+        f"over {LARGE_BYTES // 10**6} MB of weights, and more memory than onnxruntime",
+        lambda model: model["weight_bytes"] > LARGE_BYTES and _takes_more(model, "peak_bytes"),
+    ),
+    "later_start_than_onnxruntime": ("later start than onnxruntime, kernels kept", _starts_later),
+    "long_cold_start": (
+        f"start with an empty cache over {COLD_MS // 1000} s",
+        lambda model: (start_ms(model, "burnx", "_cold") or 0.0) > COLD_MS,
+    ),
+    "differing": (
+        "outputs differ from onnxruntime's",
+        lambda model: not agreed(model["differs"].get("burnx")),
+    ),
+}
 
 
 def _means(rows: Iterable[Result], key: str) -> dict[str, float | None]:
@@ -149,12 +168,10 @@ def summary_lines(models: Mapping[str, Result]) -> list[str]:
         for key, text in words.items()
         if summary[key] is not None
     ]
-    lists = {
-        "slower_than_onnxruntime": "slower than onnxruntime",
-        "more_memory_than_onnxruntime": "more memory than onnxruntime",
-    }
     if any("burnx" in row["engines"] for row in models.values()):
-        lines += [f"{text}: {', '.join(summary[key]) or 'none'}" for key, text in lists.items()]
+        lines += [
+            f"{text}: {', '.join(summary[key]) or 'none'}" for key, (text, _) in MISSED.items()
+        ]
     for name, model in models.items():
         lines += [f"{name}: {engine} failed: {why}" for engine, why in model["failures"].items()]
         for engine, found in model["differs"].items():

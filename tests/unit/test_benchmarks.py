@@ -79,6 +79,7 @@ def test_the_summary_names_what_misses_its_goal() -> None:
     assert summary["slower_than_onnxruntime"] == ["slow"]
     assert summary["more_memory_than_onnxruntime"] == ["slow"]
     assert summary["differing"] == ["slow"]
+    assert summary["later_start_than_onnxruntime"] == summary["long_cold_start"] == []
     assert summary["ratio_openvino"] is None
 
 
