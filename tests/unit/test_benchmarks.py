@@ -9,9 +9,14 @@ from typing import Any
 import cpu
 import dynamic
 import machine
+import numpy as np
+import onnx.parser
 import pytest
 import results_table as tables
 import update_readme
+
+import burnx
+from burnx.cli.inspecting import seen_sizes
 
 PEAKS = (100e9, 10e9)
 
@@ -163,3 +168,13 @@ def test_the_loop_that_finds_the_peak_does_what_it_counts() -> None:
     text = machine.fma_source(8)
     assert text.count("call <8 x float> @llvm.fma.v8f32") == machine.CHAINS
     assert machine.best_peaks({"matmul_flops": 2, "copy_bytes": 3, "read_bytes": 4}) == (2, 4)
+
+
+def test_operations_are_counted_for_dims_without_a_name_too() -> None:
+    text = '<ir_version: 8, opset_import: ["" : 17]> f (float[n, ?] x, float[3, 5] w) => (y) { y = MatMul(x, w) }'
+    model_proto = onnx.parser.parse_model(text)
+    loaded = burnx.load(model_proto, device="reference")
+    given = {"x": np.ones((7, 3), np.float32), "w": np.ones((3, 5), np.float32)}
+    sizes = seen_sizes(loaded.graph.inputs, given)
+    assert sizes["n"] == 7
+    assert sorted(sizes.values()) == [3, 7]
