@@ -100,17 +100,28 @@ def emit_lanes(context: Context, loop: Loop, start: Ssa, stop: Ssa) -> None:
 
             return run
 
-        main, rest = split(context, start, stop, count)
-        writer.loop(start, main, integer(count), turn(count))
-        writer.loop(rest, stop, integer(1), turn(1))
+        for lanes in sorted({count * _registers(loop.body), count, 1}, reverse=True):
+            end = stop if lanes == 1 else last_full(context, start, stop, lanes)
+            writer.loop(start, end, integer(lanes), turn(lanes))
+            start = end
 
 
-def split(context: Context, start: Ssa, stop: Ssa, step: int) -> tuple[Ssa, Ssa]:
-    """Where loops with this step end: as a bound, and as the first turn that is left."""
+def last_full(context: Context, start: Ssa, stop: Ssa, step: int) -> Ssa:
+    """Where a loop with this step, a power of two, has less than a step left."""
     size = context.writer.binary("sub", stop, start)
-    whole = context.writer.binary("and", size, integer(-step))
-    rest = context.add(start, whole)
-    return rest, rest
+    return context.add(start, context.writer.binary("and", size, integer(-step)))
+
+
+_LONG, _LIGHT = 32, 16  # turns of a fold, and values in it
+
+
+def _registers(body: Sequence[Statement]) -> int:
+    """How many registers the lanes fill: several around long folds, whose turns wait for each other."""
+    folds = [each for each in walk(tuple(body)) if isinstance(each, Fold)]
+    extents = [extent for fold in folds for _, extent in fold.loops]
+    values = [value for each in walk(tuple(body)) for value in statement_values(each)]
+    is_long = any(not isinstance(extent, int) or extent > _LONG for extent in extents)
+    return 4 if is_long and len(nodes(values)) <= _LIGHT else 1
 
 
 def _hoist(context: Context, loop: Loop) -> None:

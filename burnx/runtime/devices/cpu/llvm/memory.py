@@ -30,6 +30,8 @@ def load(context: Context, buffer: Buffer, index: Dim) -> Ssa:
         return _load_at(context, buffer, pointer(context, buffer, index), context.count)
     if step == -1:
         return _load_backwards(context, buffer, index)
+    if step == 2:
+        return _load_every_second(context, buffer, index)
     type_ = register_type(buffer.dtype, context.count)
     result = Ssa("poison", type_)
     for lane, place in _places(context, buffer, index, step):
@@ -51,11 +53,23 @@ def _load_backwards(context: Context, buffer: Buffer, index: Dim) -> Ssa:
         pointer(context, buffer, index), integer(1 - context.count), memory_type(buffer.dtype)
     )
     vector = _load_at(context, buffer, last, context.count)
-    order = ", ".join(f"i32 {lane}" for lane in reversed(range(context.count)))
-    mask = f"<{context.count} x i32> <{order}>"
-    return context.writer.value(
-        vector.type, f"shufflevector {vector}, {vector.type} poison, {mask}"
-    )
+    return _shuffle(context, vector, vector, list(reversed(range(context.count))))
+
+
+def _load_every_second(context: Context, buffer: Buffer, index: Dim) -> Ssa:
+    """Two vectors, of which the second ends at the last element that is wanted: no further one is read."""
+    count = context.count
+    first = pointer(context, buffer, index)
+    second = context.writer.pointer(first, integer(count - 1), memory_type(buffer.dtype))
+    low, high = (_load_at(context, buffer, place, count) for place in (first, second))
+    wanted = [2 * lane if 2 * lane < count else 2 * lane + 1 for lane in range(count)]
+    return _shuffle(context, low, high, wanted)
+
+
+def _shuffle(context: Context, left: Ssa, right: Ssa, wanted: list[int]) -> Ssa:
+    order = ", ".join(f"i32 {lane}" for lane in wanted)
+    mask = f"<{len(wanted)} x i32> <{order}>"
+    return context.writer.value(left.type, f"shufflevector {left}, {right}, {mask}")
 
 
 def _places(

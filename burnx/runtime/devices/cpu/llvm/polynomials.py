@@ -80,6 +80,14 @@ def exp(calc: Calculator, x: Ssa) -> Ssa:
     return calc.mul(scaled, _power_of_two(calc, calc.do("sub", n, half)))
 
 
+def exp_near(calc: Calculator, x: Ssa) -> Ssa:
+    """``exp`` for -80 < x < 80 only."""
+    n, rest = _reduce(calc, x)
+    part = calc.fma(calc.mul(rest, rest), calc.polynomial(rest, _EXP), rest)
+    scale = _power_of_two(calc, n)
+    return calc.fma(part, scale, scale)
+
+
 def expm1(calc: Calculator, x: Ssa) -> Ssa:
     """Within 3 units in the last place."""
     n, rest = _reduce(calc, calc.clip(x, -25.0, 89.0))
@@ -157,7 +165,7 @@ def erf(calc: Calculator, x: Ssa) -> Ssa:
     """Within 2 units in the last place."""
     size = calc.clip(calc.unary("fabs", x), 0.0, 4.0)
     small = calc.fma(size, calc.polynomial(calc.mul(size, size), _ERF), size)
-    large = calc.sub(1.0, exp(calc, calc.polynomial(size, _LOG_ERFC)))
+    large = calc.sub(1.0, exp_near(calc, calc.polynomial(size, _LOG_ERFC)))
     result = calc.select(calc.compare("fcmp olt", size, 0.9), small, large)
     return calc.binary("copysign", result, x)
 
