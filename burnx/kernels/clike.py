@@ -92,8 +92,8 @@ class _Writer:
     def values(self, values: Sequence[Value]) -> list[str]:
         def name(value: Value, text: str) -> str:
             self.count += 1
-            self.line(f"{c_type(value.dtype)} t{self.count} = {bare(text)};")
-            return f"t{self.count}"
+            self.line(f"{c_type(value.dtype)} _{self.count} = {bare(text)};")
+            return f"_{self.count}"
 
         return spell(values, lambda value, parts: _VALUES[type(value)](value, parts), name)
 
@@ -141,7 +141,9 @@ def _constant(value: Constant, parts: list[str]) -> str:
     number = float(value.value)
     if number != number or abs(number) == float("inf"):
         return "NAN" if number != number else "INFINITY" if number > 0 else "-INFINITY"
-    return f"{value.value}{'f' if value.dtype == float32 else ''}"
+    if not is_float(value.dtype):
+        return str(value.value)
+    return f"{number}{'f' if value.dtype == float32 else ''}"
 
 
 def _apply(value: Apply, parts: list[str]) -> str:

@@ -12,8 +12,9 @@ from burnx.errors import DeviceError
 from burnx.runtime.devices.cpu.target import Target
 
 # Loops come in vectors, unrolled, and with what does not change outside of them.  LLVM's own pipelines (levels 1 to 3)
-# take five to ten times as long as these passes and leave code of the same speed.
-_PASSES = ("simplify_cfg", "instruction_combine", "loop_rotate", "simplify_cfg")
+# take ten to twenty times as long as these passes and leave code of the same speed.  Its instcombine must stay out:
+# it makes one of two selects that clip at the same number, and loses what they do with NaN.
+_PASSES = ("simplify_cfg", "loop_rotate", "simplify_cfg")
 
 
 @lru_cache(maxsize=4)

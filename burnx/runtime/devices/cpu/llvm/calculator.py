@@ -68,8 +68,12 @@ class Calculator:
 
     def clip(self, x: Ssa, low: float, high: float) -> Ssa:
         """Between two numbers; a NaN stays one."""
-        below = self.select(self.compare("fcmp ogt", x, high), high, x)
+        below = self.cap(x, high)
         return self.select(self.compare("fcmp olt", below, low), low, below)
+
+    def cap(self, x: Ssa, high: float) -> Ssa:
+        """Not above a number; a NaN stays one."""
+        return self.select(self.compare("fcmp ogt", x, high), high, x)
 
     def bits(self, x: Ssa) -> Ssa:
         return self.writer.convert(

@@ -57,25 +57,28 @@ _LOG_ERFC = (
 
 
 def _reduce(calc: Calculator, x: Ssa) -> tuple[Ssa, Ssa]:
-    """n (i32) and r with x = n * ln(2) + r."""
+    """n and r with x = n * ln(2) + r; n as an i32 of which only the low 9 bits are right."""
     shifted = calc.fma(x, _LOG2_E, _ROUNDER)
     whole = calc.sub(shifted, _ROUNDER)
-    n = calc.do("sub", calc.bits(shifted), _ROUNDER_BITS)
     rest = calc.fma(whole, -_LN2_LOW, calc.fma(whole, -_LN2_HIGH, x))
-    return n, rest
+    return calc.bits(shifted), rest
 
 
-def _power_of_two(calc: Calculator, n: Ssa) -> Ssa:
-    """2**n as a float, for -126 <= n <= 127."""
-    return calc.floats(calc.do("shl", calc.do("add", n, 127), 23))
+def _power_of_two(calc: Calculator, n: Ssa, less: int = 0) -> Ssa:
+    """2**(n - less) as a float, if that is not denormal; of n it needs the low 9 bits."""
+    return calc.floats(calc.do("shl", calc.do("add", n, 127 - less), 23))
+
+
+def _exp_part(calc: Calculator, rest: Ssa) -> Ssa:
+    """exp(rest) - 1 for |rest| <= ln(2) / 2."""
+    return calc.fma(calc.mul(rest, rest), calc.polynomial(rest, _EXP), rest)
 
 
 def exp(calc: Calculator, x: Ssa) -> Ssa:
-    """Within 1 unit in the last place, 2 where the result is denormal."""
+    """Within 1.1 units in the last place, 2 where the result is denormal.  2**n is multiplied in two parts."""
     n, rest = _reduce(calc, calc.clip(x, -104.0, 89.0))
-    square = calc.mul(rest, rest)
-    part = calc.add(calc.fma(square, calc.polynomial(rest, _EXP), rest), 1.0)
-    half = calc.do("ashr", n, 1)
+    part = calc.add(_exp_part(calc, rest), 1.0)
+    half = calc.do("ashr", calc.do("sub", n, _ROUNDER_BITS), 1)
     scaled = calc.mul(part, _power_of_two(calc, half))
     return calc.mul(scaled, _power_of_two(calc, calc.do("sub", n, half)))
 
@@ -83,18 +86,21 @@ def exp(calc: Calculator, x: Ssa) -> Ssa:
 def exp_near(calc: Calculator, x: Ssa) -> Ssa:
     """``exp`` for -80 < x < 80 only."""
     n, rest = _reduce(calc, x)
-    part = calc.fma(calc.mul(rest, rest), calc.polynomial(rest, _EXP), rest)
     scale = _power_of_two(calc, n)
-    return calc.fma(part, scale, scale)
+    return calc.fma(_exp_part(calc, rest), scale, scale)
 
 
 def expm1(calc: Calculator, x: Ssa) -> Ssa:
-    """Within 3 units in the last place."""
-    n, rest = _reduce(calc, calc.clip(x, -25.0, 89.0))
-    part = calc.fma(calc.mul(rest, rest), calc.polynomial(rest, _EXP), rest)
-    scale = _power_of_two(calc, calc.do("sub", n, 1))  # half of 2**n, which may be too large itself
-    halved = calc.fma(part, scale, calc.sub(scale, 0.5))
-    return calc.binary("copysign", calc.add(halved, halved), x)
+    """Within 2 units in the last place."""
+    return calc.binary("copysign", _expm1_near(calc, calc.clip(x, -25.0, 89.0)), x)
+
+
+def _expm1_near(calc: Calculator, x: Ssa) -> Ssa:
+    """``expm1`` for -25 <= x <= 89, but for the sign of 0."""
+    n, rest = _reduce(calc, x)
+    scale = _power_of_two(calc, n, 1)  # half of 2**n, which may be too large itself
+    halved = calc.fma(_exp_part(calc, rest), scale, calc.sub(scale, 0.5))
+    return calc.add(halved, halved)
 
 
 def _log_parts(calc: Calculator, x: Ssa) -> tuple[Ssa, Ssa]:
@@ -156,14 +162,14 @@ def softplus(calc: Calculator, x: Ssa) -> Ssa:
 
 def tanh(calc: Calculator, x: Ssa) -> Ssa:
     """Within 3 units in the last place."""
-    size = calc.clip(calc.unary("fabs", x), 0.0, 10.0)
-    grown = expm1(calc, calc.add(size, size))
+    size = calc.cap(calc.unary("fabs", x), 10.0)
+    grown = _expm1_near(calc, calc.add(size, size))
     return calc.binary("copysign", calc.div(grown, calc.add(grown, 2.0)), x)
 
 
 def erf(calc: Calculator, x: Ssa) -> Ssa:
     """Within 2 units in the last place."""
-    size = calc.clip(calc.unary("fabs", x), 0.0, 4.0)
+    size = calc.cap(calc.unary("fabs", x), 4.0)
     small = calc.fma(size, calc.polynomial(calc.mul(size, size), _ERF), size)
     large = calc.sub(1.0, exp_near(calc, calc.polynomial(size, _LOG_ERFC)))
     result = calc.select(calc.compare("fcmp olt", size, 0.9), small, large)
