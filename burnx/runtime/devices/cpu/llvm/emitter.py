@@ -25,11 +25,11 @@ from burnx.runtime.devices.cpu.llvm.calculator import Calculator
 from burnx.runtime.devices.cpu.llvm.context import Context, Unsupported
 from burnx.runtime.devices.cpu.llvm.dtypes import is_signed, lanes_of
 from burnx.runtime.devices.cpu.llvm.folds import emit_carry, emit_fold
-from burnx.runtime.devices.cpu.llvm.indices import nodes, statement_values
 from burnx.runtime.devices.cpu.llvm.literals import widen
 from burnx.runtime.devices.cpu.llvm.loops import emit_loop, is_parallel
 from burnx.runtime.devices.cpu.llvm.memory import store
 from burnx.runtime.devices.cpu.llvm.numbers import resize_integer
+from burnx.runtime.devices.cpu.llvm.uses import nodes, statement_values
 from burnx.runtime.devices.cpu.llvm.writer import Ssa, Writer, integer
 from burnx.runtime.devices.cpu.target import Target
 

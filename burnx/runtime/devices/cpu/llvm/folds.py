@@ -20,9 +20,9 @@ from burnx.runtime.devices.cpu.llvm.calculator import Calculator
 from burnx.runtime.devices.cpu.llvm.context import Context, Unsupported
 from burnx.runtime.devices.cpu.llvm.dtypes import is_signed, lanes_of, scalar_type, size_bytes
 from burnx.runtime.devices.cpu.llvm.functions import combine
-from burnx.runtime.devices.cpu.llvm.indices import free_names, nodes
 from burnx.runtime.devices.cpu.llvm.literals import literal, vector_literal, widen
 from burnx.runtime.devices.cpu.llvm.loops import enter, lane_count
+from burnx.runtime.devices.cpu.llvm.uses import free_names, nodes
 from burnx.runtime.devices.cpu.llvm.writer import Ssa, integer
 from burnx.shape import Dim
 

@@ -23,7 +23,7 @@ from burnx.kernels.ir import (
 )
 from burnx.runtime.devices.cpu.llvm.context import Context
 from burnx.runtime.devices.cpu.llvm.dtypes import size_bytes
-from burnx.runtime.devices.cpu.llvm.indices import free_names, nodes, statement_values
+from burnx.runtime.devices.cpu.llvm.uses import free_names, nodes, statement_values
 from burnx.runtime.devices.cpu.llvm.writer import Ssa, integer
 from burnx.shape import Dim
 

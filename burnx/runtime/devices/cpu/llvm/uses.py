@@ -1,0 +1,130 @@
+"""What statements and values use: indices, other values, names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from burnx.kernels.ir import (
+    Buffer,
+    Carry,
+    Contract,
+    Fold,
+    Inside,
+    Let,
+    Load,
+    Local,
+    Lookup,
+    Loop,
+    Position,
+    Statement,
+    Store,
+    Value,
+    operands,
+)
+from burnx.runtime.devices.cpu.llvm.context import Context
+from burnx.shape import Dim, symbols
+
+
+def used_indices(context: Context, body: tuple[Statement, ...]) -> list[tuple[Buffer | None, Dim]]:
+    """All indices in statements and their values, those inside others included, each once."""
+    key = ("indices", tuple(map(id, body)))
+    found = context.facts.get(key)
+    if isinstance(found, list):
+        return found
+    seen: dict[tuple[int, Dim], tuple[Buffer | None, Dim]] = {}
+    values: list[Value] = []
+    for statement in body:
+        for buffer, dim in _own_indices(statement):
+            seen.setdefault((id(buffer), dim), (buffer, dim))
+        values.extend(statement_values(statement))
+        if isinstance(statement, (Loop, Fold, Carry, Contract)):
+            for buffer, dim in used_indices(context, statement.body):
+                seen.setdefault((id(buffer), dim), (buffer, dim))
+    for value in nodes(values):
+        for buffer, dim in _value_indices(value):
+            seen.setdefault((id(buffer), dim), (buffer, dim))
+    result = list(seen.values())
+    context.facts[key] = result
+    return result
+
+
+def _own_indices(statement: Statement) -> list[tuple[Buffer | None, Dim]]:
+    match statement:
+        case Store():
+            return [(statement.buffer, statement.index)]
+        case Lookup():
+            return [(None, statement.limit)]
+        case Loop() | Carry():
+            return [(None, statement.extent)]
+        case Fold():
+            return [(None, extent) for _, extent in statement.loops]
+        case Contract():
+            loops = (*statement.rows, statement.column, *statement.inner)
+            loads = [(load.buffer, load.index) for load in (statement.left, statement.right)]
+            return [*loads, *((None, extent) for _, extent in loops)]
+        case _:
+            return []
+
+
+def _value_indices(value: Value) -> list[tuple[Buffer | None, Dim]]:
+    match value:
+        case Load():
+            return [(value.buffer, value.index)]
+        case Position():
+            return [(None, value.index)]
+        case Inside():
+            return [(None, dim) for check in value.checks for dim in check]
+        case _:
+            return []
+
+
+def statement_values(statement: Statement) -> list[Value]:
+    """The values that a statement itself takes, those of its body not."""
+    match statement:
+        case Store() | Let() | Lookup():
+            return [statement.value]
+        case Fold():
+            return [each.value for each in statement.accumulators]
+        case Carry():
+            return [
+                value for _, first, following in statement.carried for value in (first, following)
+            ]
+        case _:
+            return []
+
+
+def nodes(values: Iterable[Value]) -> list[Value]:
+    """All values that these are made of, themselves included, each once."""
+    seen: dict[int, Value] = {}
+    todo = list(values)
+    while todo:
+        value = todo.pop()
+        if id(value) not in seen:
+            seen[id(value)] = value
+            todo.extend(operands(value))
+    return list(seen.values())
+
+
+def free_names(context: Context, value: Value) -> frozenset[str]:
+    """The names of locals and index symbols in a value."""
+    todo = [value]
+    while todo:
+        current = todo[-1]
+        parts = operands(current)
+        missing = [part for part in parts if ("free", id(part)) not in context.facts]
+        if missing:
+            todo.extend(missing)
+            continue
+        found = {current.name} if isinstance(current, Local) else set[str]()
+        for _, dim in _value_indices(current):
+            found |= symbols(dim)
+        for part in parts:
+            found |= _known_names(context, part)
+        context.facts["free", id(current)] = (current, frozenset(found))  # the value is kept alive
+        todo.pop()
+    return _known_names(context, value)
+
+
+def _known_names(context: Context, value: Value) -> frozenset[str]:
+    fact = context.facts["free", id(value)]
+    return fact[1] if isinstance(fact, tuple) else frozenset()
