@@ -21,7 +21,7 @@ from burnx.errors import UnsupportedError
 WIDTH: Final = 100
 """The longest line that is printed where there is a choice."""
 OPTIONS: Final = (
-    *("format", "--isolated", "--no-cache", "--no-preview", "--quiet"),
+    *("format", "--isolated", "--no-cache", "--no-preview"),
     *("--target-version", "py311", "--line-length", str(WIDTH), "-"),
 )
 # Until a line has its final length its note is a comment that ruff takes for an order to a linter, and so leaves out
