@@ -6,12 +6,14 @@ A variable whose last use is in a statement lends its name to the statement's re
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from burnx.codegen.constants import FLOW, literal_input
 from burnx.codegen.dims import type_text
+from burnx.codegen.expressions import call, group, index, name
 from burnx.codegen.inlining import (
     arguments,
     count_uses,
@@ -20,21 +22,9 @@ from burnx.codegen.inlining import (
     is_size,
     is_sizes,
 )
+from burnx.codegen.layout import Assign, For, Return, Stmt
+from burnx.codegen.literal import constant
 from burnx.codegen.names import LOCAL_RESERVED, identifier, snake_case
-from burnx.codegen.nodes import (
-    Assign,
-    Call,
-    Expr,
-    For,
-    Index,
-    Return,
-    Slice,
-    Stmt,
-    Text,
-    Tuple,
-    call,
-    constant,
-)
 from burnx.codegen.placing import Places
 from burnx.codegen.runs import Run, find_runs, values_of
 from burnx.codegen.scopes import Path
@@ -91,14 +81,12 @@ class Block:
             elif not any(value in self.in_place for value in writes(part)):
                 self._statement(part)
         exprs = [self.value(value) for value in results]
-        comment = (
+        note = (
             type_text(results[0].type)
-            if len(results) == 1 and not isinstance(exprs[0], Text)
+            if len(results) == 1 and not isinstance(exprs[0], ast.Name | ast.Constant)
             else ""
         )
-        self.statements.append(
-            Return(exprs[0] if len(exprs) == 1 else Tuple(tuple(exprs)), comment)
-        )
+        self.statements.append(Return(exprs[0] if len(exprs) == 1 else group(exprs), note))
         return self.statements
 
     # ---------------------------------------------------------------- statements
@@ -108,24 +96,20 @@ class Block:
         used = [self.left[value] > 0 for value in writes(item)]
         if not any(used) and not isinstance(item, ModuleCall):
             return
-        targets: list[Expr] = []
+        targets: list[ast.expr] = []
         for value, is_used in zip(writes(item), used, strict=True):
             if is_used:
                 chosen = self._choose(item, value, dying)
-                targets.append(Text(chosen))
+                targets.append(name(chosen))
                 self._bind(value, chosen, dying)
             else:
-                targets.append(Text("_"))
+                targets.append(name("_"))
         types = [
             type_text(value.type)
             for value, is_used in zip(writes(item), used, strict=True)
             if is_used
         ]
-        target = (
-            targets[0]
-            if len(targets) == 1 and not self._gives_tuple(item)
-            else Tuple(tuple(targets))
-        )
+        target = targets[0] if len(targets) == 1 and not self._gives_tuple(item) else group(targets)
         self.statements.append(Assign(target, expr, ", ".join(dict.fromkeys(types))))
 
     def _gives_tuple(self, item: Item) -> bool:
@@ -144,23 +128,23 @@ class Block:
         (value,) = last.outputs
         dying = [given] if given in self.env and self.left[given] == 0 else []
         chosen = self._choose(first, value, dying)
-        if start != Text(chosen):
-            self.statements.append(Assign(Text(chosen), start))
-        name = self._free_name(singular(run.path[-1]) if run.path else "block", set())
+        if not (isinstance(start, ast.Name) and start.id == chosen):
+            self.statements.append(Assign(name(chosen), start))
+        each_name = self._free_name(singular(run.path[-1]) if run.path else "block", set())
         args = [
-            Text(chosen) if place == run.place else self.value(each)
+            name(chosen) if place == run.place else self.value(each)
             for place, each in enumerate(first.inputs)
         ]
         for read in [read for each in run.calls for read in each.inputs]:
             if read in self.env and self.left[read] == 0:
                 del self.env[read]
-        body = Assign(Text(chosen), Call(Text(name), tuple(args)), type_text(value.type))
+        body = Assign(name(chosen), call(each_name, *args), type_text(value.type))
         modules = self_path(self.context, run.path)
         if run.first or not run.is_last:
             lower = constant(run.first) if run.first else None
             upper = None if run.is_last else constant(run.first + len(run.calls))
-            modules = Index(modules, (Slice(lower, upper),))
-        self.statements.append(For(Text(name), modules, (body,)))
+            modules = index(modules, ast.Slice(lower, upper))
+        self.statements.append(For(each_name, modules, (body,)))
         self.env[value] = chosen
 
     def _read(self, values: Sequence[Value]) -> list[Value]:
@@ -219,10 +203,10 @@ class Block:
         return name
 
     # ---------------------------------------------------------------- expressions
-    def value(self, value: Value, node: Node | None = None, place: int = 0) -> Expr:
+    def value(self, value: Value, node: Node | None = None, place: int = 0) -> ast.expr:
         """A value where it is used: a variable, an expression in place, an attribute or a literal."""
         if value in self.env:
-            return Text(self.env[value])
+            return name(self.env[value])
         if value in self.in_place:
             return self.item(self.in_place[value])
         if is_sizes(value.producer) or is_size(value.producer):
@@ -233,28 +217,26 @@ class Block:
             return literal
         raise KeyError(value)
 
-    def _sizes(self, value: Value, node: Node | None, place: int) -> Expr:
+    def _sizes(self, value: Value, node: Node | None, place: int) -> ast.expr:
         """Sizes as a tuple, or a number, where the operator takes that; else as a tensor."""
         source = value.producer
         assert source is not None
         if is_size(source):
             assert source.inputs[0] is not None
             items = self._sizes(source.inputs[0], None, -1)
-            if node is not None and node.operator == "Range" and isinstance(items, Call):
+            if node is not None and node.operator == "Range" and isinstance(items, ast.Call):
                 return items.args[0]
             return call("ops.squeeze", items, constant([0]))
         parts = spell(source, [self.value(each) for each in source.inputs if each is not None])
-        assert isinstance(parts, Tuple)
+        assert isinstance(parts, ast.Tuple)
         if node is not None and takes_sizes(node, place):
             return parts
-        return call("ops.dims", *parts.items)
+        return call("ops.dims", *parts.elts)
 
-    def item(self, item: Item) -> Expr:
+    def item(self, item: Item) -> ast.expr:
         """The call that an item is."""
         if isinstance(item, ModuleCall):
-            return Call(
-                self_path(self.context, item.path), tuple(self.value(each) for each in item.inputs)
-            )
+            return call(self_path(self.context, item.path), *map(self.value, item.inputs))
         if isinstance(item, LayerCall):
             return self._layer(item)
         if item.node.operator in FLOW:
@@ -267,17 +249,14 @@ class Block:
         ]
         return spell(item.node, args)
 
-    def _layer(self, item: LayerCall) -> Expr:
-        args = [Text("None") if value is None else self.value(value) for value in item.layer.inputs]
+    def _layer(self, item: LayerCall) -> ast.expr:
+        args = [
+            constant(None) if value is None else self.value(value) for value in item.layer.inputs
+        ]
         count = item.layer.outputs
-        options = (
-            ()
-            if count is None or count == 3 and item.layer.kind == "LSTM"
-            else (("outputs", constant(count)),)
-        )
-        if item.layer.kind in ("GRU", "RNN") and count == 2:
-            options = ()
-        return Call(self_path(self.context, item.path), tuple(args), options)
+        usual = {"LSTM": 3, "GRU": 2, "RNN": 2}.get(item.layer.kind)
+        options = {} if count in (None, usual) else {"outputs": constant(count)}
+        return call(self_path(self.context, item.path), *args, **options)
 
 
 def singular(word: str) -> str:

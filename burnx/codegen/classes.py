@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
 from burnx.codegen.block import Block, Context
+from burnx.codegen.expressions import call, name, repeated, text
 from burnx.codegen.layers import Layer
+from burnx.codegen.layout import Assign, Class, Function, Stmt, plain_text
+from burnx.codegen.literal import constant
 from burnx.codegen.names import LOCAL_RESERVED, Names, class_name, identifier
-from burnx.codegen.nodes import (
-    Assign,
-    Call,
-    ClassDef,
-    Dict,
-    Expr,
-    FunctionDef,
-    Generator,
-    Index,
-    List,
-    Param,
-    Stmt,
-    Text,
-    call,
-    constant,
-    name,
-)
 from burnx.codegen.placing import Places, constants_of
 from burnx.codegen.scopes import Path
 from burnx.codegen.tree import Call as ModuleCall
@@ -45,7 +32,7 @@ class Classes:
     lists: dict[Path, int] = field(default_factory=dict)
     by_path: dict[Path, str] = field(default_factory=dict)
     by_body: dict[str, str] = field(default_factory=dict)
-    definitions: dict[str, ClassDef] = field(default_factory=dict)
+    definitions: dict[str, Class] = field(default_factory=dict)
     names: Names = field(default_factory=lambda: Names(LOCAL_RESERVED))
     flow: set[str] = field(default_factory=set)
 
@@ -56,13 +43,13 @@ class Classes:
                 self.define(inner)
         self._pass_constants(item)
         body = self._body(item)
-        key = repr(_without_comments(body))
+        key = plain_text(body, notes=False)
         known = self.by_body.get(key)
         if known is None:
             known = self.by_body[key] = self._class_name(item.path)
-            self.definitions[known] = ClassDef(known, (name("nn.Module"),), body)
+            self.definitions[known] = Class(known, body)
         else:
-            merged = _common_comments(self.definitions[known].body, body)
+            merged = _common_notes(self.definitions[known].body, body)
             self.definitions[known] = replace(self.definitions[known], body=merged)
         self.by_path[item.path] = known
 
@@ -86,10 +73,10 @@ class Classes:
             value: names.take(_parameter_word(value, place))
             for place, value in enumerate(item.inputs)
         }
-        params = (Param("self"), *(Param(env[value], Text("Tensor")) for value in item.inputs))
+        params = ("self", *(f"{env[value]}: Tensor" for value in item.inputs))
         statements = Block(context, dict(env)).fill(item.items, item.outputs)
         returns = returned(len(item.outputs))
-        forward = FunctionDef("forward", params, tuple(statements), returns)
+        forward = Function("forward", params, tuple(statements), returns)
         return (init, forward) if init is not None else (forward,)
 
     def _class_name(self, path: Path) -> str:
@@ -107,10 +94,10 @@ class Classes:
         )
 
     # ---------------------------------------------------------------- constructors
-    def constructor(self, owner: Path, items: Sequence[Item]) -> FunctionDef | None:
+    def constructor(self, owner: Path, items: Sequence[Item]) -> Function | None:
         """``__init__``: every attribute below ``owner`` that belongs to no class inside it."""
         tree: dict[str, Any] = {}
-        made: dict[Path, Expr] = {}
+        made: dict[Path, ast.expr] = {}
         self._collect(owner, items, made)
         for path, expr in made.items():
             level = tree
@@ -123,15 +110,15 @@ class Classes:
             )
             for key, inner in tree.items()
         ]
-        return FunctionDef("__init__", (Param("self"),), tuple(body)) if body else None
+        return Function("__init__", ("self",), tuple(body)) if body else None
 
-    def _collect(self, owner: Path, items: Sequence[Item], made: dict[Path, Expr]) -> None:
+    def _collect(self, owner: Path, items: Sequence[Item], made: dict[Path, ast.expr]) -> None:
         inner_classes = [item.path for item in items if isinstance(item, ModuleCall)]
         for item in items:
             if isinstance(item, LayerCall):
                 made.setdefault(item.path, _layer(item.layer))
             elif isinstance(item, ModuleCall):
-                made.setdefault(item.path, Call(Text(self.by_path[item.path])))
+                made.setdefault(item.path, call(self.by_path[item.path]))
         held = {
             value
             for item in items
@@ -145,29 +132,26 @@ class Classes:
             if below and not elsewhere and not in_layer:
                 made.setdefault(path, parameter(value))
 
-    def _value(self, path: Path, inner: Any) -> Expr:
+    def _value(self, path: Path, inner: Any) -> ast.expr:
         """The expression of an attribute: a constructor call, a list or a container of some."""
         if not isinstance(inner, dict):
-            expr: Expr = inner
+            expr: ast.expr = inner
             return expr
         values = {key: self._value((*path, key), each) for key, each in inner.items()}
         if path in self.places.lists:
             return self._list(path, {int(key): each for key, each in values.items()})
-        named = tuple((self.places.attributes[*path, key], each) for key, each in values.items())
-        return Call(name("nn.Container"), (), named)
+        named = {self.places.attributes[*path, key]: each for key, each in values.items()}
+        return call("nn.Container", **named)
 
-    def _list(self, path: Path, values: dict[int, Expr]) -> Expr:
+    def _list(self, path: Path, values: dict[int, ast.expr]) -> ast.expr:
         places = sorted(values)
         items = [values[place] for place in places]
         if places != list(range(len(places))):
-            pairs = tuple((constant(place), values[place]) for place in places)
-            return call("nn.ModuleList", Dict(pairs))
+            return call("nn.ModuleList", ast.Dict(list(map(constant, places)), items))
         self.lists[path] = len(items)
-        if len(items) > 1 and all(item == items[0] for item in items):
-            return call(
-                "nn.ModuleList", Generator(items[0], "_", call("range", constant(len(items))))
-            )
-        return call("nn.ModuleList", List(tuple(items)))
+        if len(items) > 1 and len(set(map(text, items))) == 1:
+            return call("nn.ModuleList", repeated(items[0], len(items)))
+        return call("nn.ModuleList", ast.List(items, ast.Load()))
 
 
 def _own_constants(item: Item) -> list[Value]:
@@ -187,51 +171,34 @@ def _parameter_word(value: Value, place: int) -> str:
     return "x" if place == 0 or not word else f"{word}#{place}" if word == "x" else f"x#{place}"
 
 
-def _layer(layer: Layer) -> Expr:
-    options = tuple((key, constant(value, float32=True)) for key, value in layer.options.items())
-    return Call(name("nn", layer.kind), tuple(constant(each) for each in layer.args), options)
+def _layer(layer: Layer) -> ast.expr:
+    options = {key: constant(value, float32=True) for key, value in layer.options.items()}
+    return call(f"nn.{layer.kind}", *map(constant, layer.args), **options)
 
 
-def parameter(value: Value) -> Expr:
+def parameter(value: Value) -> ast.expr:
     """``nn.Parameter(…)`` for a constant."""
     kind = value.type
     assert isinstance(kind, TensorType) and value.array is not None
-    options = () if kind.dtype == float32 else (("dtype", constant(dtype_name(kind.dtype))),)
-    return Call(name("nn.Parameter"), tuple(constant(int(n)) for n in value.array.shape), options)
+    options = {} if kind.dtype == float32 else {"dtype": constant(dtype_name(kind.dtype))}
+    return call("nn.Parameter", *(constant(int(n)) for n in value.array.shape), **options)
 
 
-def returned(count: int) -> Expr:
+def returned(count: int) -> str:
     """The annotation of a function that gives ``count`` tensors."""
     if count == 1:
-        return Text("Tensor")
-    if count > 3:
-        return Index(Text("tuple"), (Text("Tensor"), Text("...")))
-    return Index(Text("tuple"), tuple(Text("Tensor") for _ in range(count)))
+        return "Tensor"
+    return "tuple[Tensor, ...]" if count > 3 else f"tuple[{', '.join(['Tensor'] * count)}]"
 
 
-def _without_comments(node: Any) -> Any:
-    """A source tree with every trailing comment blank."""
-    if isinstance(node, tuple):
-        return tuple(_without_comments(item) for item in node)
-    if not is_dataclass(node) or isinstance(node, type):
-        return node
-    changes = {
-        each.name: "" if each.name == "comment" else _without_comments(getattr(node, each.name))
-        for each in fields(node)
-    }
-    return replace(node, **changes)
-
-
-def _common_comments(left: Any, right: Any) -> Any:
-    """The first of two trees that differ in comments only, without those in which they do."""
+def _common_notes(left: Any, right: Any) -> Any:
+    """The first of two trees that differ in notes only, without those in which they do."""
     if isinstance(left, tuple):
-        return tuple(_common_comments(a, b) for a, b in zip(left, right, strict=True))
+        return tuple(_common_notes(a, b) for a, b in zip(left, right, strict=True))
     if left == right or not is_dataclass(left) or isinstance(left, type):
         return left
     changes: dict[str, Any] = {}
     for each in fields(left):
         a, b = getattr(left, each.name), getattr(right, each.name)
-        changes[each.name] = (
-            (a if a == b else "") if each.name == "comment" else _common_comments(a, b)
-        )
+        changes[each.name] = (a if a == b else "") if each.name == "note" else _common_notes(a, b)
     return replace(left, **changes)

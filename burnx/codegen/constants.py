@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from typing import Any
 
 import numpy as np
 
-from burnx.codegen.nodes import Call, Expr, constant, name
+from burnx.codegen.expressions import call
+from burnx.codegen.literal import constant
 from burnx.dtype import DType, bool_, dtype_name, float32, int64, string
 from burnx.graph import Node, Value
 from burnx.ops import find
@@ -22,7 +24,7 @@ _SCALAR_FRIENDLY = frozenset(
 _DEFAULTS: dict[str, DType] = {"i": int64, "f": float32, "b": bool_, "O": string}
 
 
-def literal_input(node: Node, place: int) -> Expr | None:
+def literal_input(node: Node, place: int) -> ast.expr | None:
     """The constant at an input as a literal, where the operator takes it back as the same constant."""
     value = node.inputs[place]
     if value is None or value.array is None:
@@ -43,15 +45,11 @@ def literal_input(node: Node, place: int) -> Expr | None:
     return constant(array)
 
 
-def _explicit(array: np.ndarray[Any, Any]) -> Call | None:
+def _explicit(array: np.ndarray[Any, Any]) -> ast.Call | None:
     """``ops.array(...)``, which says its dtype; shapes that nested lists cannot say are left to the weights."""
     if np.asarray(array.tolist()).shape != array.shape:
         return None
-    return Call(
-        name("ops.array"),
-        (constant(array.tolist()),),
-        (("dtype", constant(dtype_name(array.dtype))),),
-    )
+    return call("ops.array", constant(array.tolist()), dtype=constant(dtype_name(array.dtype)))
 
 
 def _is_small(value: Value) -> bool:

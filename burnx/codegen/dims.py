@@ -2,55 +2,56 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
 
-from burnx.codegen.nodes import Binary, Call, Expr, constant, name
+from burnx.codegen.expressions import binary, call
+from burnx.codegen.literal import constant
 from burnx.dtype import dtype_name, float32
-from burnx.shape import Atom, Dim, Symbol
-from burnx.shape import Expr as DimExpr
+from burnx.shape import Atom, Dim, Expr, Symbol
 from burnx.types import OptionalType, SequenceType, TensorType, Type
 
 _OPERATORS = {"floordiv": "//", "mod": "%"}
 
 
-def dim_expr(dim: Dim, symbols: Mapping[str, Expr]) -> Expr:
+def dim_expr(dim: Dim, symbols: Mapping[str, ast.expr]) -> ast.expr:
     """A dimension as Python, its symbols given as expressions."""
     if isinstance(dim, int):
         return constant(dim)
-    total: Expr | None = None
+    total: ast.expr | None = None
     for monomial, factor in sorted(dim.terms.items(), key=lambda item: (item[1] < 0, not item[0])):
         term = _term(monomial, abs(factor), symbols)
         if total is None:
-            total = term if factor > 0 else Binary("*", constant(-1), term)
+            total = term if factor > 0 else binary("*", constant(-1), term)
         else:
-            total = Binary("+" if factor > 0 else "-", total, term)
+            total = binary("+" if factor > 0 else "-", total, term)
     assert total is not None
     return total
 
 
-def _term(monomial: tuple[Atom, ...], factor: int, symbols: Mapping[str, Expr]) -> Expr:
-    result: Expr | None = None if factor == 1 and monomial else constant(factor)
+def _term(monomial: tuple[Atom, ...], factor: int, symbols: Mapping[str, ast.expr]) -> ast.expr:
+    result: ast.expr | None = None if factor == 1 and monomial else constant(factor)
     for atom in monomial:
         part = _atom(atom, symbols)
-        result = part if result is None else Binary("*", result, part)
+        result = part if result is None else binary("*", result, part)
     assert result is not None
     return result
 
 
-def _atom(atom: Atom, symbols: Mapping[str, Expr]) -> Expr:
+def _atom(atom: Atom, symbols: Mapping[str, ast.expr]) -> ast.expr:
     if isinstance(atom, Symbol):
         return symbols[atom.name]
     left, right = dim_expr(atom.left, symbols), dim_expr(atom.right, symbols)
     if atom.kind in _OPERATORS:
-        return Binary(_OPERATORS[atom.kind], left, right)
-    return Call(name(f"ops.{atom.kind}_dim"), (left, right))
+        return binary(_OPERATORS[atom.kind], left, right)
+    return call(f"ops.{atom.kind}_dim", left, right)
 
 
 def dim_text(dim: Dim | None) -> str:
     """A dimension in a comment; a size without a name, or none at all, is ``?``."""
     if dim is None:
         return "?"
-    if not isinstance(dim, DimExpr):
+    if not isinstance(dim, Expr):
         return str(dim)
     text = str(dim)
     return "?" if text.startswith("_") or "(_" in text or " _" in text or "*_" in text else text

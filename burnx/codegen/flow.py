@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from burnx.codegen.constants import FLOW
+from burnx.codegen.expressions import call, name
+from burnx.codegen.layout import Function
+from burnx.codegen.literal import constant
 from burnx.codegen.names import snake_case
-from burnx.codegen.nodes import Call, Expr, FunctionDef, List, Param, Text, constant
 from burnx.codegen.spelling import spell
 from burnx.codegen.tree import Op
 from burnx.graph import Graph, Node, Value
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["FLOW", "flow_call"]
 
 
-def flow_call(block: Block, node: Node) -> Expr:
+def flow_call(block: Block, node: Node) -> ast.expr:
     """Write the inner functions, and give the call."""
     return _RULES[node.operator](block, node)
 
@@ -34,57 +37,56 @@ def _function(block: Block, graph: Graph, wanted: str) -> str:
         param = inner._free_name(snake_case(value.name) or f"state_{place}", set())
         inner.outer.add(param)
         env[value] = param
-        params.append(Param(param))
+        params.append(param)
     items = [Op(each, order) for order, each in enumerate(graph.nodes)]
     body = inner.fill(items, graph.outputs)
-    block.statements.append(FunctionDef(title, tuple(params), tuple(body)))
+    block.statements.append(Function(title, tuple(params), tuple(body)))
     block.outer.add(title)
     return title
 
 
 def _args(
     block: Block, node: Node, values: Sequence[Value | None], start: int = 0
-) -> tuple[Expr, ...]:
+) -> tuple[ast.expr, ...]:
     return tuple(
-        Text("None") if value is None else block.value(value, node, start + place)
+        constant(None) if value is None else block.value(value, node, start + place)
         for place, value in enumerate(values)
     )
 
 
-def _cond(block: Block, node: Node) -> Expr:
+def _cond(block: Block, node: Node) -> ast.expr:
     branches = {
         key: _function(block, node.attributes[key], key) for key in ("then_branch", "else_branch")
     }
     block.context.flow.add("cond")
     condition = _args(block, node, node.inputs)
-    return Call(Text("cond"), (*condition, *(Text(title) for title in branches.values())))
+    return call("cond", *condition, *map(name, branches.values()))
 
 
-def _loop(block: Block, node: Node) -> Expr:
+def _loop(block: Block, node: Node) -> ast.expr:
     body = _function(block, node.attributes["body"], "body")
     block.context.flow.add("loop")
     trips, condition = [*node.inputs, None, None][:2]
     state = _args(block, node, node.inputs[2:], 2)
-    options: list[tuple[str, Expr]] = []
+    options: dict[str, ast.expr] = {}
     for place, (key, value) in enumerate((("trips", trips), ("condition", condition))):
         if value is not None:
-            options.append((key, block.value(value, node, place)))
-    return Call(Text("loop"), (Text(body), *state), tuple(options))
+            options[key] = block.value(value, node, place)
+    return call("loop", name(body), *state, **options)
 
 
-def _scan(block: Block, node: Node) -> Expr:
+def _scan(block: Block, node: Node) -> ast.expr:
     body = _function(block, node.attributes["body"], "body")
     block.context.flow.add("scan")
     count = len(node.inputs) - int(node.attributes["num_scan_inputs"])
     every = _args(block, node, node.inputs)
-    options = [
-        (key, constant(list(node.attributes[attribute])))
+    options = {
+        key: constant(list(node.attributes[attribute]))
         for attribute, key in _SCAN_OPTIONS.items()
         if node.attributes.get(attribute) is not None
-    ]
-    return Call(
-        Text("scan"), (Text(body), List(every[:count]), List(every[count:])), tuple(options)
-    )
+    }
+    state, rows = (ast.List(list(part), ast.Load()) for part in (every[:count], every[count:]))
+    return call("scan", name(body), state, rows, **options)
 
 
 _SCAN_OPTIONS = {
@@ -95,23 +97,23 @@ _SCAN_OPTIONS = {
 }
 
 
-def _sequence_map(block: Block, node: Node) -> Expr:
+def _sequence_map(block: Block, node: Node) -> ast.expr:
     body = _function(block, node.attributes["body"], "body")
     block.context.flow.add("sequence_map")
-    return Call(Text("sequence_map"), (Text(body), *_args(block, node, node.inputs)))
+    return call("sequence_map", name(body), *_args(block, node, node.inputs))
 
 
-def _flex_attention(block: Block, node: Node) -> Expr:
+def _flex_attention(block: Block, node: Node) -> ast.expr:
     """An operator whose graphs are attributes: functions in their place."""
-    bodies: dict[str, Expr] = {
-        key: Text(_function(block, graph, key))
+    bodies: dict[str, ast.expr] = {
+        key: name(_function(block, graph, key))
         for key, graph in node.attributes.items()
         if isinstance(graph, Graph)
     }
     return spell(node, _args(block, node, node.inputs), bodies)
 
 
-_RULES: dict[str, Callable[[Any, Node], Expr]] = {
+_RULES: dict[str, Callable[[Any, Node], ast.expr]] = {
     "If": _cond,
     "Loop": _loop,
     "Scan": _scan,

@@ -1,6 +1,6 @@
-"""Values as Python text: the only way by which model text and values reach generated source.
+"""Values as Python: the only way by which model text and values reach generated source.
 
-``literal_text`` gives an expression, ``comment`` the words of a one-line comment, ``docstring_text`` the
+``constant`` gives an expression, ``comment`` the words of a one-line comment, ``docstring_text`` the
 inside of a triple-quoted docstring. None of them can be left by what a model file says. A character
 stands as itself only if a reader sees it and it keeps its place: control, invisible, combining and
 right-to-left characters, and all beyond the basic plane, are escaped.
@@ -8,10 +8,11 @@ right-to-left characters, and all beyond the basic plane, are escaped.
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ from burnx.errors import UnsupportedError
 _INVISIBLE: Final = frozenset("\u115f\u1160\u17b4\u17b5\u3164\uffa0\u2800")
 _RIGHT_TO_LEFT: Final = frozenset({"R", "AL", "AN"})
 _SHORT_ESCAPES: Final = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_LARGEST: Final = float(np.finfo(np.float32).max)
 _PRAGMA: Final = re.compile(
     r"(?i)\b(noqa|nosec|nopycln"
     r"|(fmt|yapf|isort|ruff|type|mypy|pyright|pylint|flake8|pragma|vim?|ex|region)\s*:"
@@ -30,14 +32,16 @@ _PRAGMA: Final = re.compile(
 )
 
 
-def literal_text(value: object, *, float32: bool = False) -> str:
-    """Python text whose value is ``value``: a number, text, None, an array, a container of these.
+def constant(value: Any, *, float32: bool = False) -> ast.expr:
+    """An expression whose value is ``value``: a number, text, None, an array, a container of these.
 
-    With ``float32`` a float prints in the fewest digits that give the same float32 (0.1, not
-    0.10000000149011612). Raises: UnsupportedError for a value of another type.
+    With ``float32`` a float has the fewest digits that give the same float32 (0.1, not 0.10000000149011612).
+    Raises: UnsupportedError for a value of another type.
     """
     if isinstance(value, np.ndarray | np.generic):
-        return _array_literal(value, float32)
+        single = value.dtype.kind in "fV" and value.dtype.itemsize <= 4
+        plain = value.astype(np.float32) if value.dtype.kind == "V" else value
+        return constant(plain.tolist(), float32=float32 or single)
     write = _WRITERS.get(type(value))
     if write is None:
         raise UnsupportedError(
@@ -45,6 +49,13 @@ def literal_text(value: object, *, float32: bool = False) -> str:
             f"found {type(value).__name__}"
         )
     return write(value, float32)
+
+
+def as_seen(code: str) -> str:
+    """Source with what is not plain escaped; it stands in no place but text literals."""
+    if code.isascii():
+        return code
+    return "".join(char if is_plain(char) else _escape(char) for char in code)
 
 
 def comment(text: str, width: int) -> str:
@@ -120,86 +131,38 @@ def _dedented(lines: list[str]) -> list[str]:
     return [lines[0].lstrip(), *(line[common:] for line in lines[1:])]
 
 
-def _quote_for(doubles: int, singles: int) -> str:
-    """The quote that needs fewer escapes, double where equal (the formatter's choice)."""
-    return "'" if doubles > singles else '"'
+def _float(value: float, float32: bool) -> ast.expr:
+    if not math.isfinite(value):
+        return ast.Call(ast.Name("float", ast.Load()), [ast.Constant(repr(value))], [])
+    return ast.Constant(_short_float32(value) if float32 and abs(value) <= _LARGEST else value)
 
 
-def _text_literal(value: Any, float32: bool) -> str:
-    quote = _quote_for(value.count('"'), value.count("'"))
-    return quote + _shown(value).replace(quote, "\\" + quote) + quote
-
-
-def _bytes_literal(value: Any, float32: bool) -> str:
-    quote = _quote_for(value.count(b'"'), value.count(b"'"))
-    body = "".join(
-        chr(byte) if 32 <= byte < 127 and byte != 92 else _escape(chr(byte)) for byte in value
-    )
-    return "b" + quote + body.replace(quote, "\\" + quote) + quote
-
-
-def _float_literal(value: Any, float32: bool) -> str:
-    if math.isnan(value):
-        return 'float("nan")'
-    if math.isinf(value):
-        return 'float("inf")' if value > 0 else 'float("-inf")'
-    if float32 and abs(value) <= 3.4028234663852886e38:
-        short = _short_float32(value)
-        if short is not None:
-            return short
-    return repr(value).replace("e+", "e")
-
-
-def _short_float32(value: float) -> str | None:
-    """The fewest digits that give the same float32, spelled as Python spells floats; None if not a
-    float32.
-    """
+def _short_float32(value: float) -> float:
+    """The float of the fewest digits that is the same float32; ``value`` if it is not a float32."""
     single = np.float32(value)
     if float(single) != value:
-        return None
-    return repr(float(np.format_float_scientific(single, unique=True, trim="0"))).replace("e+", "e")
+        return value
+    return float(np.format_float_scientific(single, unique=True, trim="0"))
 
 
-def _complex_literal(value: Any, float32: bool) -> str:
-    real, imag = _float_literal(value.real, float32), _float_literal(value.imag, float32)
-    return f"complex({real}, {imag})"
+def _complex(value: complex, float32: bool) -> ast.expr:
+    parts = [_float(value.real, float32), _float(value.imag, float32)]
+    return ast.Call(ast.Name("complex", ast.Load()), parts, [])
 
 
-def _list_literal(value: Any, float32: bool) -> str:
-    return f"[{', '.join(literal_text(item, float32=float32) for item in value)}]"
+def _items(values: Iterable[Any], float32: bool) -> list[ast.expr]:
+    return [constant(each, float32=float32) for each in values]
 
 
-def _tuple_literal(value: Any, float32: bool) -> str:
-    items = ", ".join(literal_text(item, float32=float32) for item in value)
-    return f"({items},)" if len(value) == 1 else f"({items})"
-
-
-def _dict_literal(value: Any, float32: bool) -> str:
-    pairs = (
-        f"{literal_text(key, float32=float32)}: {literal_text(item, float32=float32)}"
-        for key, item in value.items()
-    )
-    return f"{{{', '.join(pairs)}}}"
-
-
-def _array_literal(value: Any, float32: bool) -> str:
-    """An array as nested lists; floats of fewer bits than a double print in their own shortest
-    form.
-    """
-    single = value.dtype.kind in "fV" and value.dtype.itemsize <= 4
-    plain = value.astype(np.float32) if value.dtype.kind == "V" else value
-    return literal_text(plain.tolist(), float32=float32 or single)
-
-
-_WRITERS: Final[dict[type, Callable[[Any, bool], str]]] = {
-    type(None): lambda value, float32: "None",
-    bool: lambda value, float32: repr(value),
-    int: lambda value, float32: repr(value),
-    float: _float_literal,
-    complex: _complex_literal,
-    str: _text_literal,
-    bytes: _bytes_literal,
-    list: _list_literal,
-    tuple: _tuple_literal,
-    dict: _dict_literal,
+_WRITERS: Final[dict[type, Callable[[Any, bool], ast.expr]]] = {
+    **dict.fromkeys(
+        (type(None), bool, int, str, bytes), lambda value, float32: ast.Constant(value)
+    ),
+    float: _float,
+    complex: _complex,
+    list: lambda value, float32: ast.List(_items(value, float32), ast.Load()),
+    tuple: lambda value, float32: ast.Tuple(_items(value, float32), ast.Load()),
+    dict: lambda value, float32: ast.Dict(
+        list(_items(value, False)), _items(value.values(), float32)
+    ),
 }

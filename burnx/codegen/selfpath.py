@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
-from burnx.codegen.nodes import Attr, Expr, Index, Text, constant
+from burnx.codegen.expressions import attribute, index, name
+from burnx.codegen.literal import constant
 from burnx.codegen.scopes import Path
 
 if TYPE_CHECKING:
     from burnx.codegen.block import Context
 
 
-def self_path(context: Context, path: Path) -> Expr:
+def self_path(context: Context, path: Path) -> ast.expr:
     """The attribute at ``path``, from the ``self`` of the class at ``context.owner``."""
-    expr: Expr = Text("self")
+    expr = name("self")
     legal = context.places.legal(path)
     for length in range(len(context.owner), len(path)):
         if path[:length] in context.places.lists:
-            expr = Index(expr, (constant(int(legal[length])),))
+            expr = index(expr, constant(int(legal[length])))
         else:
-            expr = Attr(expr, legal[length])
+            expr = attribute(expr, legal[length])
     return expr

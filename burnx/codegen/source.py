@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,28 +11,10 @@ from burnx.codegen.block import Block, Context
 from burnx.codegen.classes import Classes, returned
 from burnx.codegen.constants import literal_input
 from burnx.codegen.dims import dim_text, type_text
-from burnx.codegen.layout import render
+from burnx.codegen.expressions import call, compare, group, name
+from burnx.codegen.layout import Assign, Class, Function, Stmt, docstring, formatted, plain_text
+from burnx.codegen.literal import constant
 from burnx.codegen.names import LOCAL_RESERVED, Names
-from burnx.codegen.nodes import (
-    Assign,
-    Binary,
-    Call,
-    ClassDef,
-    Compare,
-    Docstring,
-    Expr,
-    FunctionDef,
-    IfExp,
-    Import,
-    Module,
-    Param,
-    Stmt,
-    Text,
-    Tuple,
-    constant,
-    name,
-    texts,
-)
 from burnx.codegen.placing import Places, place_constants
 from burnx.codegen.resizing import resource_sizes
 from burnx.codegen.scopes import Scopes, read_scopes
@@ -73,10 +56,18 @@ def make_source(
     weights = tuple(_weights(places))
     model = _model(graph, root, classes, class_name, defaults)
     definitions = (*classes.definitions.values(), model)
-    imported = sorted({name.code for name in texts(definitions)} & IMPORTED | classes.flow)
-    head = _head(graph, origin, file, imported, class_name, weights)
-    body = (*head, *definitions)
-    return Source(render(Module(body)), weights, len(classes.definitions) + 1)
+    code = plain_text((*_weights_file(file, weights), *definitions))
+    imports = f"from burnx import {', '.join(sorted(_names(code) & IMPORTED | classes.flow))}\n"
+    head = docstring(_describe(graph, origin, class_name, weights))
+    return Source(formatted(head + imports + code), weights, len(classes.definitions) + 1)
+
+
+def _names(code: str) -> set[str]:
+    return {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
+
+
+def _weights_file(file: str, weights: Sequence[Any]) -> list[Stmt]:
+    return [Assign(name("WEIGHTS"), constant(file))] if weights else []
 
 
 def kept_constants(graph: Graph, root: ModuleCall) -> set[Value]:
@@ -121,7 +112,7 @@ def _weights(places: Places) -> Iterator[tuple[str, str, Any]]:
 # ------------------------------------------------------------------------------- the model's class
 def _model(
     graph: Graph, root: ModuleCall, classes: Classes, title: str, defaults: Mapping[Value, Value]
-) -> ClassDef:
+) -> Class:
     init = classes.constructor((), root.items)
     context = Context(
         classes.places, classes.kept, classes.by_path, classes.lists, (), classes.flow
@@ -135,18 +126,17 @@ def _model(
     for value in graph.inputs:
         if value in defaults:
             held = self_path(context, classes.places.constants[defaults[value]])
-            chosen = IfExp(held, Compare("is", Text(env[value]), Text("None")), Text(env[value]))
-            start.append(Assign(Text(env[value]), chosen))
-            optional.append(
-                Param(env[value], Binary("|", Text("Tensor"), Text("None")), Text("None"))
-            )
+            given = name(env[value])
+            chosen = ast.IfExp(compare("is", given, constant(None)), held, given)
+            start.append(Assign(given, chosen))
+            optional.append(f"{env[value]}: Tensor | None = None")
         else:
-            required.append(Param(env[value], Text("Tensor")))
-    params = (Param("self"), *required, *optional)
+            required.append(f"{env[value]}: Tensor")
+    params = ("self", *required, *optional)
     statements = Block(context, dict(env)).fill(root.items, graph.outputs)
-    forward = FunctionDef("forward", params, (*start, *statements), returned(len(graph.outputs)))
+    forward = Function("forward", params, (*start, *statements), returned(len(graph.outputs)))
     declared = _declared(graph, env, defaults, classes.places)
-    return ClassDef(title, (name("nn.Module"),), (*declared, *([init] if init else []), forward))
+    return Class(title, (*declared, *([init] if init else []), forward))
 
 
 def _declared(
@@ -156,24 +146,24 @@ def _declared(
     ordered = sorted(graph.inputs, key=lambda value: value in defaults)
     inputs = []
     for value in ordered:
-        options: list[tuple[str, Expr]] = []
+        options: dict[str, ast.expr] = {}
         if env[value] != value.name:
-            options.append(("parameter", constant(env[value])))
+            options["parameter"] = constant(env[value])
         if value in defaults:
             path = ".".join(places.legal(places.constants[defaults[value]]))
-            options += [("optional", constant(True)), ("default", constant(path))]
+            options |= {"optional": constant(True), "default": constant(path)}
         inputs.append(_declaration("Input", value.name, value.type, options))
     pairs = zip(graph.output_names, graph.outputs, strict=True)
-    outputs = [_declaration("Output", label, value.type, []) for label, value in pairs]
+    outputs = [_declaration("Output", label, value.type, {}) for label, value in pairs]
     statements: list[Stmt] = []
     if inputs:
-        statements.append(Assign(Text("inputs"), Tuple(tuple(inputs))))
-    return [*statements, Assign(Text("outputs"), Tuple(tuple(outputs)))]
+        statements.append(Assign(name("inputs"), group(inputs)))
+    return [*statements, Assign(name("outputs"), group(outputs))]
 
 
 def _declaration(
-    kind: str, label: str, described: Type, options: Sequence[tuple[str, Expr]]
-) -> Expr:
+    kind: str, label: str, described: Type, options: Mapping[str, ast.expr]
+) -> ast.expr:
     words: list[str] = []
     while isinstance(described, (SequenceType, OptionalType)):
         words.append("sequence" if isinstance(described, SequenceType) else "optional")
@@ -183,8 +173,8 @@ def _declaration(
         args = (constant(label), constant(dtype_name(described.key)), constant(None))
     else:
         args = (constant(label), constant(dtype_name(described.dtype)), constant(_dims(described)))
-    extra = [("kind", constant("(".join(words) + ")" * (len(words) - 1)))] if words else []
-    return Call(Text(kind), args, (*options, *extra))
+    extra = {"kind": constant("(".join(words) + ")" * (len(words) - 1))} if words else {}
+    return call(kind, *args, **options, **extra)
 
 
 def _dims(kind: TensorType) -> tuple[int | str | None, ...] | None:
@@ -195,21 +185,6 @@ def _dims(kind: TensorType) -> tuple[int | str | None, ...] | None:
 
 
 # ------------------------------------------------------------------------------- the head of the file
-def _head(
-    graph: Graph,
-    origin: str,
-    file: str,
-    imported: Sequence[str],
-    title: str,
-    weights: Sequence[tuple[str, str, Any]],
-) -> list[Stmt]:
-    text = _describe(graph, origin, title, weights)
-    head: list[Stmt] = [Docstring(text), Import("burnx", tuple(imported))]
-    if weights:
-        head.append(Assign(Text("WEIGHTS"), constant(file)))
-    return head
-
-
 def _describe(
     graph: Graph, origin: str, title: str, weights: Sequence[tuple[str, str, Any]]
 ) -> str:

@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from burnx.codegen.dims import dim_expr
-from burnx.codegen.nodes import (
-    Attr,
-    Binary,
-    Call,
-    Compare,
-    Expr,
-    Index,
-    Slice,
-    Text,
-    Tuple,
-    Unary,
+from burnx.codegen.expressions import (
+    attribute,
+    binary,
     call,
-    constant,
-    name,
+    compare,
+    group,
+    index,
+    text,
+    unary,
 )
+from burnx.codegen.literal import constant
 from burnx.dtype import dtype_name, dtype_of_code
 from burnx.graph import Node
 from burnx.ops import find, python_name
 from burnx.types import MapType, OptionalType, SequenceType, TensorType, Type
 
-Args = Sequence[Expr | None]
-Spelling = Callable[[Node, Args], Expr | None]
+Args = Sequence[ast.expr | None]
+Spelling = Callable[[Node, Args], ast.expr | None]
 
 
-def spell(node: Node, args: Args, extra: Mapping[str, Expr] | None = None) -> Expr:
+def spell(node: Node, args: Args, extra: Mapping[str, ast.expr] | None = None) -> ast.expr:
     """The call that records a node again; ``extra`` are attributes that are spelled elsewhere."""
     rule = _RULES.get((node.domain, node.operator))
     if rule is not None and not extra:
@@ -42,20 +39,20 @@ def spell(node: Node, args: Args, extra: Mapping[str, Expr] | None = None) -> Ex
     return plain(node, args, extra or {})
 
 
-def plain(node: Node, args: Args, extra: Mapping[str, Expr]) -> Call:
+def plain(node: Node, args: Args, extra: Mapping[str, ast.expr]) -> ast.Call:
     """``ops.name(inputs, attributes)``."""
     operator = find(node.domain, node.operator)
-    given = [Text("None") if arg is None else arg for arg in args]
-    options = [
-        (key, extra[key] if key in extra else attribute(value))
+    given = [constant(None) if arg is None else arg for arg in args]
+    options = {
+        key: extra[key] if key in extra else setting(value)
         for key, value in node.attributes.items()
         if not _is_default(key, value, operator.attributes.get(key))
-    ]
+    }
     count = len(node.outputs)
     asks = count != operator.outputs_given if not operator.is_variadic else operator.takes_count
     if asks:
-        options.append(("outputs", constant(count)))
-    return Call(name("ops", python_name(operator)), tuple(given), tuple(options))
+        options["outputs"] = constant(count)
+    return call(f"ops.{python_name(operator)}", *given, **options)
 
 
 # what an attribute means that is left out, where the schema leaves that to the text
@@ -72,22 +69,21 @@ def _is_default(key: str, value: Any, default: Any) -> bool:
     return bool(type(value) is type(default) and value == default)
 
 
-def attribute(value: Any) -> Expr:
+def setting(value: Any) -> ast.expr:
     """An attribute's value as an expression."""
     if isinstance(value, np.ndarray):
         if value.dtype == object:
             return constant(value.tolist())
         plain_values = value.astype(np.float32) if value.dtype.kind == "V" else value
-        options = (
-            () if value.dtype == np.float32 else (("dtype", constant(dtype_name(value.dtype))),)
-        )
-        return Call(name("ops.array"), (constant(plain_values),), options)
+        dtype = dtype_name(value.dtype)
+        options = {} if value.dtype == np.float32 else {"dtype": constant(dtype)}
+        return call("ops.array", constant(plain_values), **options)
     if isinstance(value, (TensorType, SequenceType, OptionalType)):
         return _type(value)
     return constant(value, float32=True)
 
 
-def _type(kind: Type) -> Expr:
+def _type(kind: Type) -> ast.expr:
     if isinstance(kind, SequenceType):
         return call("ops.sequence_type", _type(kind.element))
     if isinstance(kind, OptionalType):
@@ -123,70 +119,67 @@ def takes_sizes(node: Node, place: int) -> bool:
 
 
 def _binary(symbol: str) -> Spelling:
-    def rule(node: Node, args: Args) -> Expr | None:
+    def rule(node: Node, args: Args) -> ast.expr | None:
         left, right = args
         if left is None or right is None or not any(_is_tensor(arg) for arg in args):
             return None
-        return Binary(symbol, left, right)
+        return binary(symbol, left, right)
 
     return rule
 
 
 def _compare(symbol: str) -> Spelling:
-    def rule(node: Node, args: Args) -> Expr | None:
+    def rule(node: Node, args: Args) -> ast.expr | None:
         left, right = args
         if left is None or right is None or not _is_tensor(left):
             return None
-        if right in (Text("True"), Text("False")):
+        if isinstance(right, ast.Constant) and isinstance(right.value, bool):
             return None  # a reader would take it for a test of one truth
-        return Compare(symbol, left, right)
+        return compare(symbol, left, right)
 
     return rule
 
 
-def _is_tensor(arg: Expr | None) -> bool:
+def _is_tensor(arg: ast.expr | None) -> bool:
     """Whether an expression is a tensor: anything but a literal."""
-    if isinstance(arg, Call):
-        return not (isinstance(arg.func, Attr) and arg.func.name == "array") and arg.func != Text(
-            "float"
-        )
-    return (
-        not isinstance(arg, Text)
-        or arg.code.isidentifier()
-        and arg.code not in ("True", "False", "None")
-    )
+    if isinstance(arg, ast.Call):
+        return text(arg.func) not in ("ops.array", "float")
+    return not isinstance(arg, ast.Constant)
 
 
 def _unary(symbol: str) -> Spelling:
     return lambda node, args: (
-        Unary(symbol, args[0]) if args[0] is not None and _is_tensor(args[0]) else None
+        unary(symbol, args[0]) if args[0] is not None and _is_tensor(args[0]) else None
     )
 
 
-def _method(receiver: Expr | None, method: str, *args: Expr) -> Expr | None:
+def _method(receiver: ast.expr | None, method: str, *args: ast.expr) -> ast.expr | None:
     if receiver is None or not _is_tensor(receiver):
         return None
-    return Call(Attr(receiver, method), args)
+    return call(attribute(receiver, method), *args)
 
 
-def _reshape(node: Node, args: Args) -> Expr | None:
+def _reshape(node: Node, args: Args) -> ast.expr | None:
     shape = args[1]
     if shape is None:
         return None
-    items = getattr(shape, "items", None)
-    if not isinstance(items, tuple) or any(item == Text("0") for item in items):
+    if not isinstance(shape, (ast.Tuple, ast.List)) or any(map(_is_zero, shape.elts)):
         return None
-    return _method(args[0], "reshape", *items)
+    return _method(args[0], "reshape", *shape.elts)
 
 
-def _transpose(node: Node, args: Args) -> Expr | None:
+def _is_zero(item: ast.expr) -> bool:
+    return isinstance(item, ast.Constant) and item.value == 0
+
+
+def _transpose(node: Node, args: Args) -> ast.expr | None:
     perm = node.attributes.get("perm")
     if perm is None:
         return _method(args[0], "transpose")
     return _method(args[0], "transpose", *(constant(int(axis)) for axis in perm)) if perm else None
 
 
-def _cast(node: Node, args: Args) -> Expr | None:
+def _cast(node: Node, args: Args) -> ast.expr | None:
     if set(node.attributes) != {"to"} and node.attributes.get("saturate", 1) != 1:
         return None
     to = node.attributes["to"]
@@ -197,7 +190,7 @@ def _cast(node: Node, args: Args) -> Expr | None:
     )
 
 
-def _slice(node: Node, args: Args) -> Expr | None:
+def _slice(node: Node, args: Args) -> ast.expr | None:
     """``x[:, 1:3]`` where bounds, axes and steps are known."""
     source = node.inputs[0]
     arrays = [None if value is None else value.array for value in node.inputs[1:]]
@@ -221,16 +214,16 @@ def _slice(node: Node, args: Args) -> Expr | None:
         or not axes
     ):
         return None
-    items: list[Expr | Slice] = [Slice() for _ in range(axes[-1] + 1)]
+    items: list[ast.expr] = [ast.Slice() for _ in range(axes[-1] + 1)]
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         if step < 1 or start == 0 and end >= 2**31 - 1:
             return None
         items[axis] = _bounds(start, end, step)
-    return Index(args[0], tuple(items))
+    return index(args[0], *items)
 
 
-def _bounds(start: int, end: int, step: int) -> Slice:
-    return Slice(
+def _bounds(start: int, end: int, step: int) -> ast.Slice:
+    return ast.Slice(
         None if start == 0 else constant(start),
         None if end >= 2**31 - 1 else constant(end),
         None if step == 1 else constant(step),
@@ -241,7 +234,7 @@ def _rank(kind: Type) -> int | None:
     return len(kind.shape) if isinstance(kind, TensorType) and kind.shape is not None else None
 
 
-def _sizes(node: Node, args: Args) -> Expr | None:
+def _sizes(node: Node, args: Args) -> ast.expr | None:
     """The dimensions themselves: an operator that takes a vector of sizes takes them as a tuple."""
     dims = node.attributes["dims"]
     sources: Mapping[str, str] = node.attributes["sources"]
@@ -250,8 +243,8 @@ def _sizes(node: Node, args: Args) -> Expr | None:
         tensor, axis = place.split(".")
         source = args[int(tensor)]
         assert source is not None
-        known[symbol] = Index(Attr(source, "shape"), (constant(int(axis)),))
-    return Tuple(tuple(dim_expr(dim, known) for dim in dims))
+        known[symbol] = index(attribute(source, "shape"), constant(int(axis)))
+    return group(dim_expr(dim, known) for dim in dims)
 
 
 _RULES: dict[tuple[str, str], Spelling] = {

@@ -6,8 +6,7 @@ import pytest
 
 from burnx import ops
 from burnx.codegen.dims import dim_expr
-from burnx.codegen.flat import flat_text
-from burnx.codegen.nodes import Text
+from burnx.codegen.expressions import name, text
 from burnx.errors import UsageError
 from burnx.ops.operator import operator
 from burnx.shape import Dim, broadcast_dim, maximum, minimum, symbol
@@ -37,5 +36,5 @@ A, B = symbol("a"), symbol("b")
     "dim", [A // B + 1, A % 4, minimum(A, B), maximum(A - B, 0), broadcast_dim(A, B)]
 )
 def test_sizes_in_source_are_the_sizes_they_were(dim: Dim) -> None:
-    text = flat_text(dim_expr(dim, {"a": Text("a"), "b": Text("b")}))
-    assert eval(text, {"a": A, "b": B, "ops": ops}) == dim
+    code = text(dim_expr(dim, {"a": name("a"), "b": name("b")}))
+    assert eval(code, {"a": A, "b": B, "ops": ops}) == dim
