@@ -70,7 +70,7 @@ def _parts(
     if _exported(uses, rows) != [weights] or not _read_only_by(uses, weights, left.var, cluster):
         return None
     source = rows.seed.inputs[0]
-    if source is None or source not in uses.makers:
+    if source is None or source not in uses.makers or source in uses.kept:
         return None
     scores = owners.get(uses.makers[source])
     if scores is None or scores.seed.primitive != "contract" or scores.before:

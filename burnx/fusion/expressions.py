@@ -167,7 +167,7 @@ def as_working(value: Value, dtype: DType) -> Value:
 
 def as_stored(value: Value, dtype: DType) -> Value:
     """A working value rounded to what it is stored as."""
-    return value if value.dtype == dtype else Cast(value, dtype)
+    return value if value.dtype == dtype else Cast(value, dtype, saturate=False)
 
 
 def _map(at: Expressions, instruction: Instruction, index: Index) -> Value:
@@ -182,7 +182,7 @@ def applied(function: str, arguments: tuple[Value, ...], dtype: DType) -> Value:
     result = Apply(function, arguments, bool_ if predicate else arguments[-1].dtype)
     if predicate or dtype == result.dtype or dtype.name in ("float16", "bfloat16"):
         return result
-    return Cast(Cast(result, dtype), result.dtype)
+    return Cast(Cast(result, dtype, saturate=False), result.dtype)
 
 
 def _cast(at: Expressions, instruction: Instruction, index: Index) -> Value:
@@ -194,7 +194,7 @@ def _cast(at: Expressions, instruction: Instruction, index: Index) -> Value:
         return value
     saturate = bool(instruction.attributes.get("saturate", True))
     if is_float(dtype_of(source)) and dtype_of(source) != value.dtype:
-        value = Cast(Cast(value, dtype_of(source)), value.dtype)  # it may not have been rounded yet
+        value = Cast(Cast(value, dtype_of(source), False), value.dtype)  # it may not have been rounded yet
     return as_working(Cast(value, target, saturate), target)
 
 

@@ -217,7 +217,8 @@ def strided(scheduler: Scheduler, at: Expressions, var: Var, index: Index, sums:
     names = [str(name) for name in symbols_of(index)]
     plain = isinstance(value, Load) and value.dtype == sums
     if plain and isinstance(value, Load) and affine(value.index, names) is not None:
-        return value
+        if not any(name.startswith("@") for name in symbols(value.index)):
+            return value
     storage = copied(scheduler, var, sums)
     return at.load(
         storage,

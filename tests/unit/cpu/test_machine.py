@@ -7,9 +7,9 @@ import platform
 
 import numpy as np
 import pytest
-from llvmlite import binding
 from native_code import load, make_args, make_steps, write_kernel
 
+from burnx.runtime.devices.cpu.compile import compile_object
 from burnx.runtime.devices.cpu.machine import (
     BARRIER,
     COPY,
@@ -21,7 +21,7 @@ from burnx.runtime.devices.cpu.machine import (
     THEN_BARRIER,
 )
 from burnx.runtime.devices.cpu.machine_ir import can_share, write_machine
-from burnx.runtime.devices.cpu.objects import compile_object, load_kernel
+from burnx.runtime.devices.cpu.objects import load_kernel
 from burnx.runtime.devices.cpu.target import Target, find_target
 
 WORKERS = [1, 2, 3]
@@ -172,8 +172,6 @@ def test_small_numbers_stay_whatever_the_process_has_set(workers: int) -> None:
     ],
 )
 def test_the_machine_is_written_for_other_systems(triple: str) -> None:
-    binding.initialize_all_targets()
-    binding.initialize_all_asmprinters()
     target = Target(triple, "x86-64" if triple.startswith("x86") else "generic", "", 16, 16, "")
     assert can_share(target)
     assert len(compile_object(write_machine(target), target)) > 1000

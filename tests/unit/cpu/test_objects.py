@@ -283,6 +283,29 @@ def test_a_process_that_is_killed_harms_no_later_one(cache: Path) -> None:
     assert run_python(LOAD) == ""
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_process_that_forks_while_it_compiles(cache: Path) -> None:
+    code = """
+import os, threading
+from burnx.runtime.devices.cpu.objects import load_kernel
+from burnx.runtime.devices.cpu.target import find_target
+def compile_many(start):
+    for number in range(start, start + 40):
+        text = "define i64 @kernel() {\\n  ret i64 " + str(number) + "\\n}"
+        load_kernel(text, lambda: text, find_target())
+thread = threading.Thread(target=compile_many, args=(0,))
+thread.start()
+for turn in range(5):
+    child = os.fork()
+    if child == 0:
+        compile_many(1000)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+thread.join()
+"""
+    run_python(code, BURNX_CACHE="off")
+
+
 def test_text_that_is_wrong_is_an_error_that_quotes_llvm() -> None:
     with pytest.raises(DeviceError, match=r"(?s)valid LLVM text.*nonsense"):
         load_kernel("wrong", lambda: "nonsense", find_target())

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from native_code import load, make_args, make_steps, run_python, start_python
+from native_code import Steps, load, make_args, make_steps, run_python, start_python
 
 from burnx.errors import UsageError
-from burnx.runtime.devices.cpu.machine import RUN, THEN_BARRIER
+from burnx.runtime.devices.cpu.machine import JUMP, JUMP_UNLESS, RUN, THEN_BARRIER
 from burnx.runtime.devices.cpu.processors import count_threads, find_quota
 
 PROGRAM = """
 import numpy as np, os, signal, sys, threading, time
-from native_code import load, make_args, make_steps
+from native_code import Steps, load, make_args, make_steps
 from burnx.runtime.devices.cpu.machine import JUMP, RUN, THEN_BARRIER
 
 def make(turns):
@@ -53,6 +53,30 @@ def test_many_python_threads_run_programs_at_once() -> None:
     for thread in threads:
         thread.join()
     assert problems == []
+
+
+def test_long_programs_at_once_may_lose_the_pool_and_get_it_again() -> None:
+    turns = 60_000  # a few times as long as native code runs without a look at Python
+
+    def make() -> tuple[Steps, np.ndarray]:
+        data, left, flag = np.zeros(64, np.int64), np.array([turns]), np.ones(1, np.bool_)
+        work, count = make_args(data), make_args(left, flag)
+        rows = [
+            (RUN | THEN_BARRIER, load("hand_out"), work.ctypes.data),
+            (RUN | THEN_BARRIER, load("count_down"), count.ctypes.data),
+            (JUMP_UNLESS, flag.ctypes.data, 4),
+            (JUMP, 0),
+        ]
+        return make_steps(rows, data, left, flag, work, count), data
+
+    programs = [make() for _ in range(3)]
+    threads = [threading.Thread(target=steps.run, args=(2,)) for steps, _ in programs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for _, data in programs:
+        assert (data == turns).all()
 
 
 def test_more_workers_than_processors_get_through() -> None:
@@ -192,6 +216,31 @@ def test_processors_that_are_not_allowed_do_not_count(monkeypatch: pytest.Monkey
         assert count_threads() == 1
     finally:
         os.sched_setaffinity(0, allowed)
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "sched_setaffinity") or (os.cpu_count() or 1) < 2, reason="needs two processors"
+)
+def test_threads_move_to_the_processors_that_are_allowed_now() -> None:
+    out = run_python(
+        PROGRAM
+        + """
+from burnx.runtime.devices.cpu.threads import prepare_threads
+allowed = sorted(os.sched_getaffinity(0))
+assert prepare_threads() == len(allowed)
+assert make(100)[0].run(2)
+worker = [thread.native_id for thread in threading.enumerate() if thread.name == "burnx-1"][0]
+assert len(os.sched_getaffinity(worker)) == 1
+for few in ({allowed[1]}, {allowed[0]}, set(allowed)):
+    os.sched_setaffinity(0, few)
+    assert prepare_threads() == len(few)
+    steps, data = make(100)
+    assert steps.run(2) and data[1, 0] == 100
+    print(os.sched_getaffinity(worker) <= set(allowed))
+""",
+        BURNX_THREADS="",
+    )
+    assert out == "True\n" * 3
 
 
 QUOTAS = [  # /proc/self/cgroup, file, its text, processors

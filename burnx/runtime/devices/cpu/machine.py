@@ -25,7 +25,7 @@ the nanoseconds that each step took.
 Pool (one per process): +0 i32 word, of jobs so far and how many workers the last one has, +4 i32 sleepers; of the job,
 +64 steps, +72 state; +80 i64 the caller's place among the processors, and addresses: +88 the place (i64, -1: none) of
 each of 1,024 processors, +96 the id (i64, 0: none) of the thread that stays at each place, +104 the mask (128 bytes)
-of each place; +128 i32 workers still at it, +132 i32 sleepers.
+of each place; +128 i32 workers still at it, +132 i32 sleepers; +192 i32 whether a call has the pool.
 """
 
 from __future__ import annotations
@@ -45,23 +45,27 @@ END, RUN, JUMP, JUMP_UNLESS, COPY, BARRIER = range(6)
 THEN_BARRIER, SOLO = 0x100, 0x200
 
 STATE_BYTES = 384
-POOL_BYTES = 192
+POOL_BYTES = 256
 WORKERS_MAX = 1023
 PROFILE_OFFSET = 344  # where a state holds the address of the steps' times
 AT_END, FAILED = -1, -2  # what ``start`` gives, else the step to go on at
 
-_FUNCTIONS = ("machine_start", "machine_serve", "machine_close")
+_FUNCTIONS = ("machine_start", "machine_serve", "machine_take", "machine_give", "machine_close")
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The native functions: ``start(pool, steps, workers, state, pc)``, ``serve(pool, worker, seen)``, ``close(pool)``.
+    """The native functions.  They take addresses and run without the GIL.
 
-    They take addresses and run without the GIL.  ``shares`` tells whether there can be more than one worker here.
+    ``start(pool, steps, workers, state, pc)`` runs steps, alone if another call has the pool.  ``serve(pool, worker,
+    seen)`` is what a thread of the pool does.  ``take(pool)`` gives 1 if nobody had the pool, which then is the
+    caller's until ``give(pool)``; meanwhile it may be ``close``d.  ``shares``: there can be more than one worker here.
     """
 
     start: Callable[[int, int, int, int, int], int]
     serve: Callable[[int, int, int], None]
+    take: Callable[[int], int]
+    give: Callable[[int], None]
     close: Callable[[int], None]
     shares: bool
 
@@ -74,11 +78,13 @@ def load_machine() -> Machine:
 @lru_cache(maxsize=8)
 def _load(target: Target) -> Machine:
     text = write_machine(target)
-    start, serve, close = load_functions(text, lambda: text, _FUNCTIONS, target)
+    start, serve, take, give, close = load_functions(text, lambda: text, _FUNCTIONS, target)
     address, number = ctypes.c_void_p, ctypes.c_int64
     return Machine(
         ctypes.CFUNCTYPE(number, address, address, number, address, number)(start),
         ctypes.CFUNCTYPE(None, address, number, number)(serve),
+        ctypes.CFUNCTYPE(number, address)(take),
+        ctypes.CFUNCTYPE(None, address)(give),
         ctypes.CFUNCTYPE(None, address)(close),
         can_share(target),
     )

@@ -207,7 +207,7 @@ wait:
 
 SPINS = 100  # turns of a waiting loop before others are let run
 PATIENCE_NS = 100_000  # how long a barrier lets others run before it sleeps
-CROWDED_NS = 10_000  # who lets others run and is away for longer sleeps at once: its processor is wanted
+CROWDED_NS = 10_000  # a processor that was lent for longer than this is wanted: sleep
 IDLE_NS = 50_000  # how long a thread without a job looks for the next one before it sleeps
 TURN_NS = 50_000_000  # how long native code runs before Python may handle signals
 GLANCES = 7  # a single worker looks at the clock at every 8th barrier

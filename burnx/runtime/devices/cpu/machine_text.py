@@ -210,7 +210,22 @@ done:
   ret void
 }
 
-; Run steps from pc on, with the pool if there is to be more than one worker.
+; Whether the pool was free and now is the caller's.
+define i64 @machine_take(ptr %pool) {
+  %taken_p = getelementptr i8, ptr %pool, i64 192
+  %pair = cmpxchg ptr %taken_p, i32 0, i32 1 acquire monotonic
+  %mine = extractvalue { i32, i1 } %pair, 1
+  %result = zext i1 %mine to i64
+  ret i64 %result
+}
+
+define void @machine_give(ptr %pool) {
+  %taken_p = getelementptr i8, ptr %pool, i64 192
+  store atomic i32 0, ptr %taken_p release, align 4
+  ret void
+}
+
+; Run steps from pc on, with the pool if there is to be more than one worker and nobody else has it.
 ; -1: at the end; -2: a kernel failed; else where to go on after the caller has looked around.
 define i64 @machine_start(ptr %pool, ptr %steps, i64 %workers, ptr %state, i64 %pc) {
 entry:
@@ -230,10 +245,28 @@ entry:
   store i64 %deadline, ptr %deadline_p, align 8
   %alone = icmp eq i64 %workers, 1
   br i1 %alone, label %single, label %several
+several:
+  %taken = call i64 @machine_take(ptr %pool)
+  %mine = icmp eq i64 %taken, 1
+  br i1 %mine, label %post, label %single
 single:
   call void @machine_run(ptr %steps, i64 0, i64 1, ptr %state)
   br label %ended
-several:
+post:
+  call void @share(ptr %pool, ptr %steps, i64 %workers, ptr %state)
+  call void @machine_give(ptr %pool)
+  br label %ended
+ended:
+  %error = load i64, ptr %state, align 8
+  %failed = icmp ne i64 %error, 0
+  %end = load i64, ptr %end_p, align 8
+  %result = select i1 %failed, i64 -2, i64 %end
+  ret i64 %result
+}
+
+; Run steps with the workers of the pool; this is worker 0.
+define internal void @share(ptr %pool, ptr %steps, i64 %workers, ptr %state) {
+entry:
   %sleepers = getelementptr i8, ptr %pool, i64 4
   %steps_p = getelementptr i8, ptr %pool, i64 64
   %state_p = getelementptr i8, ptr %pool, i64 72
@@ -256,19 +289,15 @@ several:
 check:
   %left = load atomic i32, ptr %pending acquire, align 4
   %none = icmp eq i32 %left, 0
-  br i1 %none, label %ended, label %wait
+  br i1 %none, label %done, label %wait
 wait:
   %w = call i32 @await_change(ptr %pending, i32 %left, ptr %pending_sleepers, i64 $patience)
   br label %check
-ended:
-  %error = load i64, ptr %state, align 8
-  %failed = icmp ne i64 %error, 0
-  %end = load i64, ptr %end_p, align 8
-  %result = select i1 %failed, i64 -2, i64 %end
-  ret i64 %result
+done:
+  ret void
 }
 
-; No more jobs: all threads of the pool return.
+; No more jobs: all threads of the pool return.  The pool is the caller's, and stays so.
 define void @machine_close(ptr %pool) {
   %sleepers = getelementptr i8, ptr %pool, i64 4
   %old = load i32, ptr %pool, align 4

@@ -39,7 +39,7 @@ class Native:
         self.segment, self.threads = segment, threads
         target = find_target()
         kept = frozenset(segment.outputs)
-        traits = Traits(target.lanes, lambda dtype: choose_packing(target, dtype), fuse)
+        traits = Traits(target.lanes, lambda dtype: choose_packing(target, dtype, dtype, dtype), fuse)
         self.schedule = schedule(segment.instructions, kept, kept, traits)
         self.addresses = _compile(self.schedule.steps, target)
         self._demands = [each for each in segment.instructions if needs_check(each)]

@@ -16,6 +16,7 @@ from typing import Any
 from llvmlite import binding
 
 from burnx.errors import DeviceError
+from burnx.runtime.devices.cpu.compile import compile_object
 from burnx.runtime.devices.cpu.object_files import ObjectFiles, find_object_files
 from burnx.runtime.devices.cpu.target import Target
 
@@ -39,12 +40,21 @@ _names = count()  # of libraries; one that failed to be linked has used its name
 _loaded = _Loaded()
 
 
-def _renew_lock() -> None:
-    _loaded.lock = threading.RLock()  # whoever held it is not in the child
+def _hold_locks() -> None:
+    """Nobody else is in the middle of something with LLVM while the process forks: a child can use it."""
+    _loaded.lock.acquire()
+    binding.ffi.lib._lock.__enter__()  # the lock around every call of llvmlite
+
+
+def _release_locks() -> None:
+    binding.ffi.lib._lock.__exit__()
+    _loaded.lock.release()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_lock)
+    os.register_at_fork(
+        before=_hold_locks, after_in_parent=_release_locks, after_in_child=_release_locks
+    )
 
 
 def load_kernel(key_text: str, make_ir: MakeText, target: Target) -> int:
@@ -75,7 +85,7 @@ def load_functions(
         found = _loaded.addresses.get((target, key_text))
         if found is None:
             image = _find_object(find_object_files(), key_text, make_ir, target)
-            found = _link([image], names, target)
+            found = _link([image], names)
             _loaded.addresses[target, key_text] = found
     return found
 
@@ -90,7 +100,7 @@ def _load_missing(kernels: dict[str, MakeText], target: Target) -> None:
         names.append(f"{KERNEL}_{sha256(key.encode()).hexdigest()[:32]}")
         make_ir = partial(_rename, kernels[key], names[-1])
         images.append(_find_object(files, key, make_ir, target))
-    found = _link(images, names, target)
+    found = _link(images, names)
     for key, address in zip(missing, found, strict=True):
         _loaded.addresses[target, key] = (address,)
 
@@ -102,54 +112,35 @@ def _rename(make_ir: MakeText, name: str) -> str:
 
 def _find_object(files: ObjectFiles | None, key: str, make_ir: MakeText, target: Target) -> bytes:
     if files is None:
-        return compile_object(make_ir(), target)
+        return _compile(make_ir(), target)
     image = files.read(key, target)
     if image is None:
-        image = compile_object(make_ir(), target)
+        image = _compile(make_ir(), target)
         files.write(key, target, image)
     return image
 
 
-def _link(images: Sequence[bytes], names: Sequence[str], target: Target) -> tuple[int, ...]:
+def _link(images: Sequence[bytes], names: Sequence[str]) -> tuple[int, ...]:
     builder = binding.JITLibraryBuilder().add_current_process()
     for image in images:
         builder.add_object_img(image)
     for name in names:
         builder.export_symbol(name)
     try:
-        library = builder.link(_make_linker(target), f"burnx{next(_names)}")
+        library = builder.link(_make_linker(), f"burnx{next(_names)}")
     except RuntimeError as error:
         raise DeviceError(f"compiled kernels are linked; LLVM says: {error}") from error
     _loaded.libraries.append(library)
     return tuple(library[name] for name in names)
 
 
-@lru_cache(maxsize=8)
-def _make_machine(target: Target) -> Any:
-    found = binding.Target.from_triple(target.triple)
-    return found.create_target_machine(
-        cpu=target.cpu, features=target.features, opt=3, reloc="pic", codemodel="default"
-    )
+@lru_cache(maxsize=1)
+def _make_linker() -> Any:
+    return binding.create_lljit_compiler()
 
 
-@lru_cache(maxsize=8)
-def _make_linker(target: Target) -> Any:
-    return binding.create_lljit_compiler(_make_machine(target))
-
-
-def compile_object(text: str, target: Target) -> bytes:
-    """The object code of LLVM text.
-
-    Raises: DeviceError if the text is not valid.
-    """
-    machine = _make_machine(target)
+def _compile(text: str, target: Target) -> bytes:
     try:
-        module = binding.parse_assembly(text)
-        module.triple, module.data_layout = target.triple, str(machine.target_data)
-        module.verify()
+        return compile_object(text, target)
     except RuntimeError as error:
         raise DeviceError(f"kernels are written as valid LLVM text; LLVM says: {error}") from error
-    options = binding.create_pipeline_tuning_options(speed_level=3)
-    builder = binding.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)
-    return bytes(machine.emit_object(module))

@@ -130,7 +130,8 @@ def _table(schedule: Schedule, addresses: Sequence[int], works: Sequence[int]) -
     rows = []
     for place, address in enumerate(addresses):
         last = place + 1 == len(addresses)
-        waits = last or not (solo[place] and solo[place + 1])
+        counts = any(isinstance(each, Contract) for each in walk(schedule.steps[place].kernel.body))
+        waits = last or counts or not (solo[place] and solo[place + 1])
         what = RUN | (SOLO if solo[place] else 0) | (THEN_BARRIER if waits else 0)
         rows.append((what, address, 0, 0))
     return np.array([*rows, (END, 0, 0, 0)], np.int64)

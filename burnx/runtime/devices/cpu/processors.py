@@ -91,16 +91,17 @@ class Seats:
     Left to the system, two threads that wait for each other often share one processor for a long while.
     """
 
-    def __init__(self, pool: np.ndarray) -> None:
-        self._allowed = list_processors()
-        count = len(self._allowed)
+    def __init__(self, pool: np.ndarray, processors: list[int]) -> None:
+        self.processors = processors
+        count = len(processors)
         bits = np.zeros((count, _CPUS_MAX), np.uint8)
-        bits[range(count), self._allowed] = 1
+        bits[range(count), self.processors] = 1
         self._masks = np.packbits(bits, axis=1, bitorder="little")
         self._places = np.full(_CPUS_MAX, -1)
-        self._places[self._allowed] = range(count)
+        self._places[self.processors] = range(count)
         self._owners = np.zeros(count, np.int64)
         self._home = pool[80:88].view(np.int64)
+        self._home[0] = 0
         tables = (self._places, self._owners, self._masks)
         pool[88:112].view(np.int64)[:] = [table.ctypes.data for table in tables]
 
@@ -109,12 +110,12 @@ class Seats:
         free = [place for place in np.flatnonzero(self._owners == 0) if place != self._home[0]]
         if free and thread.native_id:
             with suppress(OSError):
-                os.sched_setaffinity(thread.native_id, {self._allowed[free[0]]})
+                os.sched_setaffinity(thread.native_id, {self.processors[free[0]]})
                 self._owners[free[0]] = thread.native_id
 
 
 def list_processors() -> list[int]:
-    """The processors that this thread may run on; none where the system does not say."""
+    """The processors that the main thread may run on; none where the system does not say."""
     if not hasattr(os, "sched_getaffinity"):
         return []
-    return sorted(cpu for cpu in os.sched_getaffinity(0) if cpu < _CPUS_MAX)
+    return sorted(cpu for cpu in os.sched_getaffinity(os.getpid()) if cpu < _CPUS_MAX)

@@ -1,7 +1,8 @@
 """The threads that run programs: the pool of this process.
 
 The threads of the pool stay in one native call each, without the GIL; a job wakes them.  One call at a time has them:
-another that runs at the same moment runs alone on the thread that made it, with the same result.
+another that runs at the same moment runs alone on the thread that made it, with the same result.  A call that takes
+long comes back to Python now and then, and may lose them to another then.
 """
 
 from __future__ import annotations
@@ -9,16 +10,18 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+import time
+
+import numpy as np
 
 from burnx.runtime.devices.cpu.machine import (
     AT_END,
-    FAILED,
     POOL_BYTES,
     WORKERS_MAX,
     load_machine,
     make_aligned,
 )
-from burnx.runtime.devices.cpu.processors import Seats
+from burnx.runtime.devices.cpu.processors import Seats, count_threads, list_processors
 
 
 class Pool:
@@ -29,65 +32,67 @@ class Pool:
         self._start = self._machine.start
         self._memory = make_aligned(POOL_BYTES)
         self._address = self._memory.ctypes.data
-        self._word = self._memory[:4].view("int32")
-        self._free = threading.Lock()
         self._threads: list[threading.Thread] = []
+        self._ready = 1  # workers that there are, the caller included
         self._largest = WORKERS_MAX if self._machine.shares else 1
-        self._seats = Seats(self._memory)
+        self._changing = threading.Lock()
+        self._seats = Seats(self._memory, list_processors())
 
     def run(self, steps: int, state: int, workers: int) -> bool:
         """Run the steps at an address with the state at another; False if a kernel failed."""
-        if workers > 1 and self._free.acquire(blocking=False):
-            try:
-                if workers > len(self._threads) + 1:
-                    workers = self._grow(workers)
-                pc = 0
-                while pc >= 0:
-                    pc = self._start(self._address, steps, workers, state, pc)
-            finally:
-                self._free.release()
-            return pc == AT_END
-        return self.run_alone(steps, state)
-
-    def run_alone(self, steps: int, state: int) -> bool:
-        """The same on this thread only."""
-        start = self._start
-        pc = start(0, steps, 1, state, 0)
-        while pc >= 0:  # Python has handled signals meanwhile
-            pc = start(0, steps, 1, state, pc)
-        return pc != FAILED
+        if workers > self._ready:
+            workers = self._grow(workers)
+        start, pool, pc = self._start, self._address, 0
+        while pc >= 0:  # each time Python has handled signals
+            pc = start(pool, steps, workers, state, pc)
+        return pc == AT_END
 
     def _grow(self, workers: int) -> int:
-        workers = min(workers, self._largest)
-        while len(self._threads) + 1 < workers:
-            number = len(self._threads) + 1
-            thread = threading.Thread(
-                target=self._machine.serve,
-                args=(self._address, number, int(self._word[0])),
-                name=f"burnx-{number}",
-                daemon=True,
-            )
-            try:
-                thread.start()
-            except RuntimeError:  # no more threads for this process
-                self._largest = number
-                return number
-            self._threads.append(thread)
-            self._seats.give(thread)
+        """Start threads; as many workers as there can be."""
+        with self._changing:
+            workers = min(workers, self._largest)
+            while self._ready < workers:
+                thread = threading.Thread(
+                    target=self._machine.serve,
+                    args=(self._address, self._ready, int(self._memory[:4].view(np.int32)[0])),
+                    name=f"burnx-{self._ready}",
+                    daemon=True,
+                )
+                try:
+                    thread.start()
+                except RuntimeError:  # this process may not have more
+                    self._largest = self._ready
+                    return self._ready
+                self._threads.append(thread)
+                self._seats.give(thread)
+                self._ready += 1
         return workers
+
+    def follow(self, processors: list[int]) -> None:
+        """Let the threads stay on other processors from now on; not if a call has the pool."""
+        if processors == self._seats.processors or not self._machine.take(self._address):
+            return
+        try:
+            with self._changing:
+                self._seats = Seats(self._memory, processors)
+                for thread in self._threads:
+                    self._seats.give(thread)
+        finally:
+            self._machine.give(self._address)
 
     def close(self) -> None:
         """Let all threads return; later calls run alone."""
-        if not self._free.acquire(timeout=1):
+        for _ in range(100):
+            if self._machine.take(self._address):
+                break
+            time.sleep(0.01)
+        else:
             return  # a daemon thread still runs a program: the process ends under it
-        try:
+        with self._changing:
             self._largest = 1
             self._machine.close(self._address)
             for thread in self._threads:
                 thread.join(timeout=1)
-            self._threads.clear()
-        finally:
-            self._free.release()
 
 
 _pool: Pool | None = None
@@ -107,6 +112,16 @@ def find_pool() -> Pool:
 def run_steps(steps: int, state: int, workers: int) -> bool:
     """Run the steps at an address with the state at another; False if a kernel failed."""
     return (_pool or find_pool()).run(steps, state, workers)
+
+
+def prepare_threads(wanted: int | None = None) -> int:
+    """How many workers a program is to have; the pool follows what this process may use by now.
+
+    Raises: UsageError as ``count_threads``.
+    """
+    if _pool is not None:
+        _pool.follow(list_processors())
+    return count_threads(wanted)
 
 
 def _forget_pool() -> None:
