@@ -44,7 +44,7 @@ from burnx.runtime.devices.cpu.llvm.contract_rows import (
     reserve,
     table_slot,
 )
-from burnx.runtime.devices.cpu.llvm.contract_tile import Inner, Tile, emit_tile
+from burnx.runtime.devices.cpu.llvm.contract_tile import Inner, Tile, call_tile
 from burnx.runtime.devices.cpu.llvm.writer import Ssa, Writer, integer
 
 COUNTER_BYTES = 192  # where in ``state`` the number of the next chunk is
@@ -67,9 +67,9 @@ class Work:
     def writer(self) -> Writer:
         return self.context.writer
 
-    @property
-    def tile(self) -> Tile:
-        return Tile(self.plan.numbers, self.plan.vectors, self.plan.lanes)
+    def tile(self, rows: int, rights: int = 1) -> Tile:
+        plan = self.plan
+        return Tile(plan.numbers, rows, rights, plan.vectors, plan.lanes, plan.tile_columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,17 +223,16 @@ def _emit_tiles(work: Work, rows: tuple[Ssa, Ssa], panel: Panel, other: Ssa) -> 
         if height == lowest:  # from 0 to that many
             condition = writer.compare("icmp ule", count, integer(height))
         with _when(work, condition):
-            lefts = [_left(work, row, place) for place in range(height)]
-            sums = emit_tile(writer, work.tile, lefts, [panel.right], panel.inner)
-            _keep(work, sums, work.plan.width)
+            left, tile = table_slot(writer, work.table, 0, row), work.tile(height)
+            call_tile(writer, tile, left, [panel.right], panel.inner, work.sums)
 
 
 def _emit_single_row(work: Work, panels: Some, found: Panel) -> None:
     """One row times several panels, which come from memory at its speed."""
     with _when(work, panels.at_once):
-        rights, left = _side_by_side(work, panels), _left(work, integer(0), 0)
-        sums = emit_tile(work.writer, work.tile, [left], rights, found.inner)
-        _keep(work, sums, work.plan.tile_columns)
+        rights = _side_by_side(work, panels)
+        tile = work.tile(1, len(rights))
+        call_tile(work.writer, tile, work.table, rights, found.inner, work.sums)
 
 
 def _side_by_side(work: Work, panels: Some) -> list[Ssa]:
@@ -247,8 +246,9 @@ def _side_by_side(work: Work, panels: Some) -> list[Ssa]:
 def _emit_shift(work: Work, shift: Ssa, panels: Some, found: Panel) -> None:
     """Left elements are 128 too large: what that comes to in every column."""
     writer = work.writer
-    element = reserve(writer, "i32")
+    element, left = reserve(writer, "i32"), reserve(writer, "ptr")
     writer.store(integer(-0x7F7F7F80, "i32"), element, 4)  # four times 128
+    writer.store(element, left, 8)
     inner = [Inner(each.extent, integer(0), each.right) for each in found.inner]
     one = writer.binary("xor", panels.at_once, Ssa("true", "i1"))
     for condition, rights in (
@@ -256,8 +256,7 @@ def _emit_shift(work: Work, shift: Ssa, panels: Some, found: Panel) -> None:
         (one, [found.right]),
     ):
         with _when(work, condition):
-            sums = emit_tile(writer, work.tile, [element], rights, inner)
-            _keep(work, sums, len(rights) * work.plan.width, shift)
+            call_tile(writer, work.tile(1, len(rights)), left, rights, inner, shift)
 
 
 def _emit_scattered(
@@ -265,38 +264,22 @@ def _emit_scattered(
 ) -> None:
     """Sum by sum, for columns that lie anywhere and are too long to be copied."""
     writer, numbers = work.writer, work.plan.numbers
-    tile = Tile(numbers, 1, 1)
+    tile = Tile(numbers, 1, 1, 1, 1, 1)
 
     def turn(place: Ssa, column: Ssa) -> None:
         there = writer.binary("mul nsw", column, panel.column_bytes or integer(0))
         right = writer.pointer(panel.right, there, "i8")
-        left = _left(work, work.context.add(rows[0], place), 0)
-        (total,) = emit_tile(writer, tile, [left], [right], panel.inner)
+        left = table_slot(writer, work.table, 0, work.context.add(rows[0], place))
         slot = writer.binary("mul nsw", place, integer(work.plan.tile_columns))
         slot = writer.binary("add nsw", slot, column)
-        writer.store(total, writer.pointer(work.sums, slot, numbers.type), numbers.total.itemsize)
+        total = writer.pointer(work.sums, slot, numbers.type)
+        call_tile(writer, tile, left, [right], panel.inner, total)
 
     def turns(place: Ssa) -> None:
         _loop(work, integer(0), columns, integer(1), partial(turn, place))
 
     with _when(work, condition):
         _loop(work, integer(0), rows[1], integer(1), turns)
-
-
-def _left(work: Work, row: Ssa, place: int) -> Ssa:
-    """Where a row begins in the left buffer."""
-    there = work.context.add(row, integer(place))
-    return work.writer.load("ptr", table_slot(work.writer, work.table, 0, there), 8)
-
-
-def _keep(work: Work, sums: list[Ssa], columns: int, where: Ssa | None = None) -> None:
-    """Store a tile's sums on the stack, ``columns`` to a row."""
-    across = columns // work.plan.lanes
-    for place, each in enumerate(sums):
-        row, vector = divmod(place, across)
-        slot = row * work.plan.tile_columns + vector * work.plan.lanes
-        pointer = work.writer.pointer(where or work.sums, integer(slot), work.plan.numbers.type)
-        work.writer.store(each, pointer, work.plan.lanes * work.plan.numbers.total.itemsize)
 
 
 def _emit_body(work: Work, rows: tuple[Ssa, Ssa], first: Ssa, columns: Ssa) -> None:
