@@ -1,4 +1,4 @@
-"""Write the generated parts of the README: the conformance table and the example of source.
+"""Write the generated parts of the README: conformance, the example of source, and the CPU benchmarks.
 
     python tools/update_readme.py results.json   keep the numbers of a run and write the table
     python tools/update_readme.py                write the table from the kept numbers
@@ -6,13 +6,15 @@
 
 ``results.json`` is what ``burnx conformance --json`` wrote; its summary is kept in the repository,
 so that the README can be checked without running the suite.  The example is taken from a golden
-file of the tests, which those compare with what burnx writes.
+file of the tests, which those compare with what burnx writes; the benchmarks from the newest results
+that benchmarks/cpu.py left.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import importlib
 import json
 import sys
 from pathlib import Path
@@ -21,11 +23,14 @@ from typing import Any
 from burnx.conformance.report import readme_table
 
 ROOT = Path(__file__).resolve().parent.parent
+BENCHMARKS = ROOT / "benchmarks"
 KEPT = ROOT / "docs" / "conformance.json"
 GOLDEN = ROOT / "tests" / "golden" / "distilbert_base_ts.py"
 SHOWN = ("Attention", "Ffn", "Layer", "Transformer")
 BEGIN, END = "<!-- conformance:begin -->", "<!-- conformance:end -->"
 EXAMPLE = "<!-- example:begin -->", "<!-- example:end -->"
+TIMES = "<!-- benchmarks:begin -->", "<!-- benchmarks:end -->"
+UNMEASURED = "Not measured yet: `python benchmarks/cpu.py` does it."
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -50,6 +55,8 @@ def update(readme: Path, kept: Path, results: Path | None, check: bool) -> int:
     new = replace_region(old, readme_table(summary))
     if EXAMPLE[0] in old:
         new = replace_region(new, example(GOLDEN.read_text(encoding="utf-8")), EXAMPLE)
+    if TIMES[0] in old:
+        new = replace_region(new, times(BENCHMARKS / "results"), TIMES)
     if check:
         same = new == old
         print(
@@ -67,6 +74,18 @@ def read_summary(path: Path) -> dict[str, Any]:
     """The part of the results that the table needs."""
     results = json.loads(path.read_text(encoding="utf-8"))
     return {key: results[key] for key in ("versions", "summary")}
+
+
+def times(folder: Path) -> str:
+    """The table of the newest results of benchmarks/cpu.py."""
+    files = sorted(folder.glob("cpu-*.json"))
+    if not files:
+        return UNMEASURED
+    if str(BENCHMARKS) not in sys.path:
+        sys.path.append(str(BENCHMARKS))
+    results = json.loads(files[-1].read_text(encoding="utf-8"))
+    table: str = importlib.import_module("results_table").readme_table(results)
+    return table
 
 
 def example(source: str) -> str:

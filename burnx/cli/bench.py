@@ -14,7 +14,7 @@ import click
 
 from burnx.cli.bench_engines import ENGINES, Job, check_installed, torch_file
 from burnx.cli.bench_plot import plot_times
-from burnx.cli.bench_turns import Timing, time_engines
+from burnx.cli.bench_turns import Plan, Timing, time_engines
 from burnx.cli.console import Console, json_option, table
 from burnx.cli.options import ModelRequest, model_options
 from burnx.cli.rooms import inputs_for, load_model, load_options
@@ -111,7 +111,7 @@ def _time(
             for name in ("burnx", *against)
         ]
         progress = stack.enter_context(console.progress("timing"))
-        return time_engines(jobs, rounds, progress)
+        return time_engines(jobs, Plan(rounds), progress)
 
 
 def _figures(timings: Mapping[str, Timing]) -> str:

@@ -1,7 +1,8 @@
 """One engine in a process of its own: ``python -m burnx.cli.bench_child`` does the same by hand.
 
 It reads one JSON line at a time and answers each with one.  The first line is the job; then come orders:
-``{"do": "load"}``, ``{"do": "first"}``, ``{"do": "turn", "seconds": 0.3}``, ``{"do": "peak"}``.
+``{"do": "load"}``, ``{"do": "first"}``, ``{"do": "outputs", "path": "..."}``, ``{"do": "turn", "seconds": 0.3}``,
+``{"do": "peak"}``.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from burnx.cli.bench_engines import ENGINES, Call, Job
+from burnx.cli.bench_engines import ENGINES, Call, Job, listed
 from burnx.errors import BurnxError
 
 _STATUS = Path("/proc/self/status")
@@ -75,6 +76,13 @@ def _first(child: Child, order: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"first_ms": _since_ms(start)}
 
 
+def _outputs(child: Child, order: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Leave the outputs of a call, a list in the model's order, pickled in a file of the parent's."""
+    values = listed(child.calls[0]())
+    Path(order["path"]).write_bytes(pickle.dumps(values))
+    return {"outputs": len(values)}
+
+
 def _turn(child: Child, order: Mapping[str, Any]) -> Mapping[str, Any]:
     """Calls for some seconds, at least one, after one that is not timed."""
     call = child.calls[0]
@@ -95,6 +103,7 @@ def _peak(child: Child, order: Mapping[str, Any]) -> Mapping[str, Any]:
 ORDERS: dict[str, Callable[[Child, Mapping[str, Any]], Mapping[str, Any]]] = {
     "load": _load,
     "first": _first,
+    "outputs": _outputs,
     "turn": _turn,
     "peak": _peak,
 }

@@ -63,7 +63,11 @@ def _open_onnxruntime(job: Job, inputs: Mapping[str, Any]) -> Call:
 
 def _open_openvino(job: Job, inputs: Mapping[str, Any]) -> Call:
     openvino = importlib.import_module("openvino")
-    settings = {"INFERENCE_NUM_THREADS": job.threads, "PERFORMANCE_HINT": "LATENCY"}
+    settings = {
+        "INFERENCE_NUM_THREADS": job.threads,
+        "PERFORMANCE_HINT": "LATENCY",
+        "INFERENCE_PRECISION_HINT": "f32",  # else it may answer in bfloat16 where the CPU has it
+    }
     request = openvino.Core().compile_model(job.model, "CPU", settings).create_infer_request()
     return lambda: request.infer(dict(inputs))
 
@@ -71,11 +75,7 @@ def _open_openvino(job: Job, inputs: Mapping[str, Any]) -> Call:
 def _open_torch(job: Job, inputs: Mapping[str, Any]) -> Call:
     torch = importlib.import_module("torch")
     torch.set_num_threads(job.threads)
-    path = torch_file(job.model)
-    if path.suffix == ".pt2":
-        module = torch.export.load(str(path)).module()
-    else:
-        module = torch.jit.load(str(path), map_location="cpu").eval()
+    module = _torch_module(torch, job.model)
     tensors = [torch.from_numpy(np.array(value)) for value in inputs.values()]
 
     def call() -> object:
@@ -85,27 +85,57 @@ def _open_torch(job: Job, inputs: Mapping[str, Any]) -> Call:
     return call
 
 
-def torch_file(model: str) -> Path:
-    """The exported program or TorchScript file beside a model; PyTorch does not read ONNX.
+def _torch_module(torch: Any, model: str) -> Any:
+    path = torch_file(model)
+    if path.suffix == ".pt2":
+        return torch.export.load(str(path)).module()
+    if path.suffix == ".onnx":
+        return importlib.import_module("onnx2torch").convert(str(path)).eval()
+    return torch.jit.load(str(path), map_location="cpu").eval()
 
-    Raises: UsageError if there is none.
+
+def torch_file(model: str) -> Path:
+    """The exported program or TorchScript file beside a model; PyTorch itself does not read ONNX.
+
+    The ONNX file, if there is neither and onnx2torch is installed.
+    Raises: UsageError if there is nothing that PyTorch can run.
     """
     stem = Path(model.partition(".py:")[0]).with_suffix("")
     for suffix in (".pt2", ".torchscript.pt", ".ts"):
         path = stem.with_name(stem.name + suffix)
         if path.exists():
             return path
+    if model.endswith(".onnx") and importlib.util.find_spec("onnx2torch") is not None:
+        return Path(model)
     raise UsageError(
         f"PyTorch does not read ONNX: --against torch runs {stem}.pt2 (torch.export.save) or "
-        f"{stem}.torchscript.pt (torch.jit.save), and neither is there"
+        f"{stem}.torchscript.pt (torch.jit.save), or takes onnx2torch; none of them is there"
     )
 
 
+def listed(results: Any) -> list[Any]:
+    """What a call gave, as a list of arrays in the model's order."""
+    if isinstance(results, Mapping):
+        results = list(results.values())
+    values = results if isinstance(results, (list, tuple)) else [results]
+    return [value.numpy() if hasattr(value, "numpy") else value for value in values]
+
+
+_OWN = (
+    "burnx.api",
+    "burnx.importer.onnx_file",
+    "burnx.importer.onnx_graph",
+    "burnx.lowering",
+    "burnx.runtime.devices.cpu",
+)
 ENGINES: dict[str, Engine] = {
-    "burnx": Engine(
-        "burnx", "burnx", ("burnx.api", "burnx.importer", "burnx.runtime"), _open_burnx
+    "burnx": Engine("burnx", "burnx", _OWN, _open_burnx),
+    "onnxruntime": Engine(
+        "onnxruntime",
+        '"burnx[verify]"',
+        ("onnxruntime", "burnx.conformance.engines"),
+        _open_onnxruntime,
     ),
-    "onnxruntime": Engine("onnxruntime", '"burnx[verify]"', ("onnxruntime",), _open_onnxruntime),
     "openvino": Engine("openvino", '"burnx[bench]"', ("openvino",), _open_openvino),
     "torch": Engine("torch", "torch", ("torch",), _open_torch),
 }

@@ -19,12 +19,23 @@ from burnx.cli.bench_engines import Job
 from burnx.errors import DeviceError
 
 Progress = Callable[[int, int], None]
-TURN_S = 0.3
+Ask = Callable[..., Any]
 # python -m burnx.cli.bench_child, finding modules exactly where this process does
 _CHILD = (
     "import sys; sys.path[:] = {path!r}; from burnx.cli.bench_child import main; sys.exit(main())"
 )
-PAUSE_S = 0.2  # the threads of an engine may spin on for a while after a call
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """``rounds`` turns of each engine, each of ``turn_s`` seconds or one call, a pause before each.
+
+    The pause is there because the threads of an engine may spin on for a while after a call.
+    """
+
+    rounds: int
+    turn_s: float = 0.3
+    pause_s: float = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,39 +66,57 @@ class Timing:
         }
 
 
-def time_engines(jobs: Sequence[Job], rounds: int, progress: Progress) -> dict[str, Timing]:
+def time_engines(jobs: Sequence[Job], plan: Plan, progress: Progress) -> dict[str, Timing]:
     """Time every job: first calls with an empty and a warm kernel cache, then turns A B A B.
 
     Raises: DeviceError if an engine fails or its process ends.
     """
-    total = len(jobs) * (rounds + 2)
+    total = len(jobs) * (plan.rounds + 2)
     done = iter(range(1, total + 1))
     with tempfile.TemporaryDirectory(prefix="burnx-") as cache, contextlib.ExitStack() as open_now:
-        cold = []
+        cold: dict[str, Mapping[str, float]] = {}
         for job in jobs:
             with child_process(job, cache) as ask:
-                cold.append({**ask("load"), **ask("first")})
+                cold[job.engine] = first_calls(ask)
             progress(next(done), total)
-        children, warm = [], []
+        children: dict[str, Ask] = {}
+        warm: dict[str, Mapping[str, float]] = {}
         for job in jobs:
-            ask = open_now.enter_context(child_process(job, cache))
-            children.append(ask)
-            warm.append({**ask("load"), **ask("first")})
+            children[job.engine] = open_now.enter_context(child_process(job, cache))
+            warm[job.engine] = first_calls(children[job.engine])
             progress(next(done), total)
-        times: list[list[float]] = [[] for _ in jobs]
-        for _ in range(rounds):
-            for ask, collected in zip(children, times, strict=True):
-                time.sleep(PAUSE_S)
-                collected += ask("turn", seconds=TURN_S)["times_ms"]
-                progress(next(done), total)
-        peaks = [ask("peak")["peak_bytes"] for ask in children]
-    rows = zip(jobs, times, warm, cold, peaks, strict=True)
-    return {job.engine: _timing(collected, w, c, peak) for job, collected, w, c, peak in rows}
+        times = take_turns(children, plan, lambda: progress(next(done), total))
+        peaks = {name: peak_bytes(ask) for name, ask in children.items()}
+    return {name: timing(times[name], warm[name], cold[name], peaks[name]) for name in children}
 
 
-def _timing(
-    times_ms: list[float], warm: Mapping[str, float], cold: Mapping[str, float], peak: int
+def first_calls(ask: Ask) -> dict[str, float]:
+    """Let a child open its model and call it once: {"load_ms", "first_ms"}."""
+    return {**ask("load"), **ask("first")}
+
+
+def take_turns(
+    children: Mapping[str, Ask], plan: Plan, after: Callable[[], None] = lambda: None
+) -> dict[str, list[float]]:
+    """The times of all calls, in ms; ``after`` is called after each turn."""
+    times: dict[str, list[float]] = {name: [] for name in children}
+    for _ in range(plan.rounds):
+        for name, ask in children.items():
+            time.sleep(plan.pause_s)
+            times[name] += ask("turn", seconds=plan.turn_s)["times_ms"]
+            after()
+    return times
+
+
+def peak_bytes(ask: Ask) -> int:
+    """How much the peak resident size of a child has grown since its imports."""
+    return int(ask("peak")["peak_bytes"])
+
+
+def timing(
+    times_ms: Sequence[float], warm: Mapping[str, float], cold: Mapping[str, float], peak: int
 ) -> Timing:
+    """The figures of one engine; ``warm`` and ``cold`` are what ``first_calls`` gave."""
     return Timing(
         times_ms=tuple(times_ms),
         load_ms=warm["load_ms"],
@@ -99,7 +128,7 @@ def _timing(
 
 
 @contextlib.contextmanager
-def child_process(job: Job, cache: str) -> Iterator[Callable[..., Any]]:
+def child_process(job: Job, cache: str) -> Iterator[Ask]:
     """A child with this job; what is given sends it an order and returns the answer."""
     environment = {**os.environ, "BURNX_THREADS": str(job.threads)}
     if environment.get("BURNX_CACHE") != "off":

@@ -60,7 +60,7 @@ def _loaded_facts(console: Console, request: ModelRequest) -> dict[str, Any]:
     dims = dict(request.dims)
     if request.specs or dims:
         given = inputs_for(model, request, console)
-        dims |= _seen_sizes(model.inputs, given)
+        dims |= seen_sizes(model.graph.inputs, given)
     facts: dict[str, Any] = as_json(analyze_graph(model.graph, dims))
     return {
         "inputs": [_described(value) for value in model.inputs],
@@ -80,15 +80,18 @@ def _file_facts(path: str, error: UnsupportedError) -> dict[str, Any]:
     return {**read_facts(path), "unsupported": str(error).splitlines()}
 
 
-def _seen_sizes(declared: Sequence[Any], given: Mapping[str, Any]) -> dict[str, int]:
-    """The sizes of named dimensions that the inputs have."""
+def seen_sizes(declared: Sequence[Any], given: Mapping[str, Any]) -> dict[str, int]:
+    """The sizes that the symbols of a graph's inputs have in these arrays, those without a name included."""
     sizes: dict[str, int] = {}
-    for entry in declared:
-        shape = getattr(given.get(entry.name), "shape", None)
-        if shape is None or entry.dims is None or len(shape) != len(entry.dims):
+    for value in declared:
+        shape, dims = (
+            getattr(given.get(value.name), "shape", None),
+            getattr(value.type, "shape", None),
+        )
+        if shape is None or dims is None or len(shape) != len(dims):
             continue
-        pairs = zip(entry.dims, shape, strict=True)
-        sizes |= {dim: size for dim, size in pairs if isinstance(dim, str)}
+        pairs = zip(map(str, dims), shape, strict=True)
+        sizes |= {dim: size for dim, size in pairs if not dim.isdecimal()}
     return sizes
 
 

@@ -51,10 +51,11 @@ def open_onnxruntime(path: str, threads: int = 1) -> Run:
     options.intra_op_num_threads = threads
     session = onnxruntime.InferenceSession(path, options, ["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
+    gives_plain = _gives_plain(session)
 
     def run(inputs: Mapping[str, Any]) -> dict[str, Any]:
         given = {name: value for name, value in inputs.items() if value is not None}
-        if all(_is_plain(value) for value in given.values()) and _gives_plain(session):
+        if gives_plain and all(_is_plain(value) for value in given.values()):
             return dict(zip(names, session.run(None, given), strict=True))
         wrapped = {name: _as_ort_value(onnxruntime, value) for name, value in given.items()}
         results = session.run_with_ort_values(None, wrapped)

@@ -194,7 +194,9 @@ def _cast(at: Expressions, instruction: Instruction, index: Index) -> Value:
         return value
     saturate = bool(instruction.attributes.get("saturate", True))
     if is_float(dtype_of(source)) and dtype_of(source) != value.dtype:
-        value = Cast(Cast(value, dtype_of(source), False), value.dtype)  # it may not have been rounded yet
+        value = Cast(
+            Cast(value, dtype_of(source), False), value.dtype
+        )  # it may not have been rounded yet
     return as_working(Cast(value, target, saturate), target)
 
 

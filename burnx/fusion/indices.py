@@ -98,9 +98,11 @@ def _split(dim: Dim, by: Dim) -> tuple[Dim, Dim]:
 
 
 def divide(dim: Dim, by: Dim, ranges: Ranges) -> Dim:
-    """dim // by for an index that is not negative."""
+    """dim // by for an index that is not negative; 0 where an axis has no elements."""
     if by == 1 or dim == 0:
         return dim
+    if by == 0:
+        return 0
     whole, rest = _split(dim, by)
     if is_below(rest, by, ranges):
         return whole
@@ -109,7 +111,7 @@ def divide(dim: Dim, by: Dim, ranges: Ranges) -> Dim:
 
 def remainder(dim: Dim, by: Dim, ranges: Ranges) -> Dim:
     """dim % by for an index that is not negative."""
-    if by == 1 or dim == 0:
+    if by in (0, 1) or dim == 0:
         return 0
     _, rest = _split(dim, by)
     if is_below(rest, by, ranges):

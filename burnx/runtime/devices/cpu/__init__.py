@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from burnx.program import Program
 from burnx.runtime.devices.cpu.runner import Runner
-from burnx.runtime.devices.cpu.processors import count_threads
+from burnx.runtime.devices.cpu.threads import prepare_threads
 
 
 def prepare(program: Program) -> Runner:
     """A runner for a program."""
-    return Runner(threads=count_threads())
+    return Runner(threads=prepare_threads())

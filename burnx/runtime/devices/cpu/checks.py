@@ -64,7 +64,7 @@ def _check_slice(source: TensorType | None, attributes: Mapping[str, Any]) -> No
 def _settled(var: Var, sizes: Sizes) -> TensorType:
     assert isinstance(var.type, TensorType) and var.type.shape is not None
     shape: Shape = tuple(evaluate(dim, sizes) for dim in var.type.shape)
-    if any(size < 0 for size in shape):  # type: ignore[operator]
+    if any(size < 0 for size in shape):
         raise ShapeError(f"a size is never negative: {shape_text(shape)}")
     return TensorType(var.type.dtype, shape)
 

@@ -12,6 +12,8 @@ import numpy as np
 
 from burnx.errors import ModelError
 from burnx.fusion.scheduler import Traits, schedule
+from burnx.kernels.clike import clike
+from burnx.kernels.text import kernel_text
 from burnx.program import Var
 from burnx.runtime.devices.cpu.checks import check_sizes, needs_check
 from burnx.runtime.devices.cpu.llvm.contract_plan import choose_packing
@@ -39,7 +41,9 @@ class Native:
         self.segment, self.threads = segment, threads
         target = find_target()
         kept = frozenset(segment.outputs)
-        traits = Traits(target.lanes, lambda dtype: choose_packing(target, dtype, dtype, dtype), fuse)
+        traits = Traits(
+            target.lanes, lambda dtype: choose_packing(target, dtype, dtype, dtype), fuse
+        )
         self.schedule = schedule(segment.instructions, kept, kept, traits)
         self.addresses = _compile(self.schedule.steps, target)
         self._demands = [each for each in segment.instructions if needs_check(each)]
@@ -125,11 +129,11 @@ def _compile(steps: Sequence[Any], target: Target) -> list[int]:
     wanted = []
     shown: set[str] = set()
     for step in steps:
-        text = emit(step.kernel, target)
+        text = kernel_text(step.kernel)
         if debug and text not in shown:
             shown.add(text)
-            print(f"# {step.place}\n{text}\n")
-        wanted.append((text, lambda text=text: text))
+            print(f"# {step.place}\n{text}\n{clike(step.kernel)}\n")
+        wanted.append((text, lambda kernel=step.kernel: emit(kernel, target)))
     return load_many(wanted, target)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from burnx.errors import DeviceError
 from burnx.fusion.storage import Schedule, Storage
-from burnx.kernels.ir import Loop, Contract, walk
+from burnx.kernels.ir import Contract, Loop, walk
 from burnx.program import Var
 from burnx.runtime.devices.cpu.machine import END, RUN, SOLO, THEN_BARRIER, make_state
 from burnx.runtime.devices.cpu.memory import Workspace, plan_arena

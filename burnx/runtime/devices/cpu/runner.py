@@ -61,12 +61,12 @@ class Runner(Interpreter):
 
     def _prepare(self, program: Program) -> Prepared:
         found = cut(program)
-        units = []
+        units: list[Native | Step] = []
         for unit in found.units:
             if isinstance(unit, Segment):
                 units.append(Native(unit, self.threads, self.fuse))
             else:
-                units += make_steps([unit], unit.outputs)
+                units.extend(make_steps([unit], unit.outputs))
         results = tuple(found.folded.get(var, var) for var in program.outputs)
         return Prepared(tuple(units), results, tuple(_bound(program)))
 

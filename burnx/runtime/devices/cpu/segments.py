@@ -13,7 +13,7 @@ from burnx.fusion.expressions import VIRTUAL
 from burnx.fusion.scheduler import WRITERS
 from burnx.primitives import PRIMITIVES
 from burnx.program import Instruction, Program, Var
-from burnx.shape import Expr
+from burnx.shape import Expr, product
 from burnx.types import TensorType
 
 FOLDED_MOST = 1 << 16  # elements that a folded value may have more than its operands
@@ -44,9 +44,10 @@ def cut(program: Program) -> Cut:
     folded: dict[Var, Var] = {}
     instructions = list(_fold(program.instructions, folded))
     kept = {folded.get(var, var) for var in program.outputs}
-    units: list[Unit] = []
-    for run in _runs(instructions):
-        units.append(run if isinstance(run, Instruction) else Segment(tuple(run), (), ()))
+    units: list[Unit] = [
+        run if isinstance(run, Instruction) else Segment(tuple(run), (), ())
+        for run in _runs(instructions)
+    ]
     return Cut(tuple(_linked(units, kept)), folded)
 
 
@@ -138,18 +139,20 @@ def _folded(instruction: Instruction) -> list[Any] | None:
         return None
     if any(_has_symbols(value) for value in instruction.attributes.values()):
         return None
-    shapes = [v.type.shape for v in instruction.outputs if isinstance(v.type, TensorType)]
-    sizes = [
-        int(np.prod(shape, dtype=np.int64))
-        for shape in shapes
-        if shape is not None and not _has_symbols(shape)
-    ]
+    sizes = [_fixed_size(var) for var in instruction.outputs]
     given = sum(array.size for array in operands if array is not None)
-    if len(sizes) != len(instruction.outputs) or sum(sizes) > given + FOLDED_MOST:
+    if None in sizes or sum(size or 0 for size in sizes) > given + FOLDED_MOST:
         return None
     result = primitive.evaluate(*operands, **instruction.attributes)
     results = result if isinstance(result, (tuple, list)) else (result,)
     return [np.asarray(each) for each in results]
+
+
+def _fixed_size(var: Var) -> int | None:
+    """How many elements a value has, where that is plain."""
+    shape = var.type.shape if isinstance(var.type, TensorType) else None
+    size = product(shape) if shape is not None else None
+    return size if isinstance(size, int) else None
 
 
 def _has_symbols(value: Any) -> bool:
