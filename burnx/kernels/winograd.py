@@ -108,7 +108,8 @@ TWO = Scheme(
     2, ((1, 0, 0), (1 / 2, 1 / 2, 1 / 2), (1 / 2, -1 / 2, 1 / 2), (0, 0, 1)), _forward2, _backward2
 )
 
-FEW_ROWS = 14  # with fewer rows a product takes as long: its weights come from memory
+FEW_ROWS = 20  # with fewer rows a product takes as long: its weights come from memory
+GAIN = 0.7  # of the time of the next best: the transforms keep memory busy, too
 TILE_WORK = 150  # multiplications that a tile's transforms take as long as, for a channel and an output each
 
 
@@ -121,6 +122,6 @@ def choose_scheme(height: int, width: int, channels: int, outputs: int) -> Schem
         tiles = -(-height // scheme.step) * -(-width // scheme.step)
         work = scheme.tile**2 * max(tiles, FEW_ROWS) * channels * outputs
         work += tiles * TILE_WORK * (channels + outputs) * scheme.tile**2 // 36
-        if work < 0.8 * least:
+        if work < GAIN * least:
             best, least = scheme, work
     return best
