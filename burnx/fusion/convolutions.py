@@ -15,6 +15,7 @@ from burnx.fusion.orders import channels_last
 from burnx.fusion.products import accumulating, at_least_one, copied, loops_of, variables
 from burnx.fusion.scheduler import Scheduler, writer
 from burnx.fusion.storage import Storage
+from burnx.fusion.winograd import write_winograd
 from burnx.kernels.ir import (
     Accumulator,
     Apply,
@@ -81,6 +82,8 @@ def write_conv(scheduler: Scheduler, seed: Instruction) -> None:
     assert x is not None
     sums = accumulating(dtype_of(x), seed.attributes["dtype"])
     source = _source(scheduler, x, made, sums)
+    if write_winograd(scheduler, cluster, made, source, sums):
+        return
     write = _write_depthwise if made.is_depthwise else _write_product
     write(scheduler, cluster, made, source, sums)
 

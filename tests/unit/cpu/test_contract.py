@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
-import threading
+import sys
 from functools import cache
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -27,58 +27,15 @@ from burnx.kernels.ir import (
     Store,
 )
 from burnx.kernels.packing import pack, packed_size
-from burnx.runtime.devices.cpu.compile import compile_object, load_object
 from burnx.runtime.devices.cpu.llvm.contract_plan import choose_packing
-from burnx.runtime.devices.cpu.llvm.emitter import emit
 from burnx.runtime.devices.cpu.target import find_target
 from burnx.shape import symbol
 
+sys.path.insert(0, str(Path(__file__).parent))
+from running import aligned, build, random, run
+
 M, N, K = symbol("M"), symbol("N"), symbol("K")
 m, n, k = symbol("m"), symbol("n"), symbol("k")
-SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
-LOADED = []  # code must stay in memory
-
-
-def build(kernel):
-    target = find_target()
-    loaded = load_object(compile_object(emit(kernel, target), target), target)
-    LOADED.append(loaded)
-    return SIGNATURE(loaded.address)
-
-
-def aligned(array):
-    """A copy that begins at a multiple of 64 bytes."""
-    space = np.zeros(array.nbytes + 64, np.uint8)
-    start = -space.ctypes.data % 64
-    copy = space[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
-    copy[...] = array
-    return copy
-
-
-def run(function, arrays, sizes, workers=1):
-    """Call a kernel on so many threads."""
-    addresses = [array.ctypes.data for array in arrays]
-    arguments = (ctypes.c_int64 * (len(arrays) + len(sizes)))(*addresses, *sizes)
-    state = aligned(np.zeros(64, np.int64))
-    threads = [
-        threading.Thread(
-            target=function,
-            args=(ctypes.addressof(arguments), worker, workers, state.ctypes.data),
-        )
-        for worker in range(workers)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-
-def random(seed, shape, dtype):
-    generator = np.random.default_rng(seed)
-    if dtype.kind in "iu":
-        info = np.iinfo(dtype)
-        return generator.integers(info.min, info.max, shape, dtype, endpoint=True)
-    return generator.standard_normal(shape).astype(dtype)
 
 
 def sized(low=0, high=70):

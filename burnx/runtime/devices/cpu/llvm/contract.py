@@ -44,7 +44,7 @@ from burnx.runtime.devices.cpu.llvm.contract_rows import (
     reserve,
     table_slot,
 )
-from burnx.runtime.devices.cpu.llvm.contract_tile import Inner, Tile, emit_tile
+from burnx.runtime.devices.cpu.llvm.contract_tile import Inner, Tile, call_tile
 from burnx.runtime.devices.cpu.llvm.writer import Ssa, Writer, integer
 
 COUNTER_BYTES = 192  # where in ``state`` the number of the next chunk is
@@ -67,9 +67,18 @@ class Work:
     def writer(self) -> Writer:
         return self.context.writer
 
-    @property
-    def tile(self) -> Tile:
-        return Tile(self.plan.numbers, self.plan.vectors, self.plan.lanes)
+    def tile(self, rows: int, rights: int = 1) -> Tile:
+        plan = self.plan
+        return Tile(plan.numbers, rows, rights, plan.vectors, plan.lanes, plan.tile_columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Some:
+    """Panels from ``first`` to before ``stop``: one, or several of a single row if ``at_once``."""
+
+    first: Ssa
+    stop: Ssa
+    at_once: Ssa
 
 
 def emit_contract(context: Context, statement: Contract) -> None:
@@ -155,19 +164,32 @@ def _emit_chunk(work: Work, chunk: Ssa) -> None:
         copy_rows(work.copier, work.table, count)
     panel = writer.binary("mul nsw", group, sizes.group)
     last = least(writer, writer.binary("add nsw", panel, sizes.group), sizes.panels)
-    step = work.right.step
-    _loop(work, panel, last, step, lambda each: _emit_panels(work, (each, last), count))
+    side = integer(SIDE_BY_SIDE)
+    _loop(work, panel, last, side, lambda each: _emit_few_panels(work, each, last, count))
 
 
-def _emit_panels(work: Work, panels: tuple[Ssa, Ssa], count: Ssa) -> None:
+def _emit_few_panels(work: Work, first: Ssa, last: Ssa, count: Ssa) -> None:
+    """Panels one after the other, or at once."""
+    writer = work.writer
+    end = least(writer, writer.binary("add nsw", first, integer(SIDE_BY_SIDE)), last)
+    at_once = work.right.at_once(first)
+    step = writer.select(at_once, integer(SIDE_BY_SIDE), integer(1))
+
+    def turn(panel: Ssa) -> None:
+        stop = least(writer, writer.binary("add nsw", panel, step), end)
+        _emit_panels(work, Some(panel, stop, at_once), count)
+
+    _loop(work, first, end, step, turn)
+
+
+def _emit_panels(work: Work, panels: Some, count: Ssa) -> None:
     """All rows of a block times one panel; or a single row times several."""
-    writer, (panel, last) = work.writer, panels
-    end = least(writer, writer.binary("add nsw", panel, work.right.step), last)
-    found = work.right.enter(panel, count)
+    writer = work.writer
+    found = work.right.enter(panels.first, count)
     if work.shift is not None:
         _emit_shift(work, work.shift, panels, found)
-    first = writer.binary("mul nsw", panel, integer(work.plan.width))
-    stop = writer.binary("mul nsw", end, integer(work.plan.width))
+    first = writer.binary("mul nsw", panels.first, integer(work.plan.width))
+    stop = writer.binary("mul nsw", panels.stop, integer(work.plan.width))
     columns = writer.binary("sub nsw", least(writer, stop, work.sizes.columns), first)
     tiles = divide_up(writer, count, integer(ROWS))
     low, more = divide_down(writer, count, tiles), writer.binary("urem", count, tiles)
@@ -178,24 +200,22 @@ def _emit_panels(work: Work, panels: tuple[Ssa, Ssa], count: Ssa) -> None:
         row = writer.binary("add nsw", row, least(writer, tile, more))
         larger = writer.convert("zext", writer.compare("icmp slt", tile, more), "i64")
         rows = writer.binary("add nsw", low, larger)
-        other = work.right.single
-        if other is not None:
-            _emit_single_row(work, other, panels)
-        elif found.scattered is not None:
-            other = found.scattered
-            _emit_scattered(work, other, found, (row, rows), columns)
+        other = panels.at_once
+        _emit_single_row(work, panels, found)
+        if found.scattered is not None:
+            other = writer.binary("or", other, found.scattered)
+            _emit_scattered(work, found.scattered, found, (row, rows), columns)
         _emit_tiles(work, (row, rows), found, other)
         _emit_body(work, (row, rows), first, columns)
 
     _loop(work, integer(0), tiles, integer(1), turn)
 
 
-def _emit_tiles(work: Work, rows: tuple[Ssa, Ssa], panel: Panel, other: Ssa | None) -> None:
+def _emit_tiles(work: Work, rows: tuple[Ssa, Ssa], panel: Panel, other: Ssa) -> None:
     """The tile of so many rows, unless ``other``; where no tile has so few, some are worked out twice."""
     writer, (highest, *_, lowest) = work.writer, HEIGHTS
     row, count = rows
-    if other is not None:
-        count = writer.select(other, integer(-1), count)
+    count = writer.select(other, integer(-1), count)
     for height in HEIGHTS:
         condition = writer.compare(
             "icmp sge" if height == highest else "icmp eq", count, integer(height)
@@ -203,40 +223,40 @@ def _emit_tiles(work: Work, rows: tuple[Ssa, Ssa], panel: Panel, other: Ssa | No
         if height == lowest:  # from 0 to that many
             condition = writer.compare("icmp ule", count, integer(height))
         with _when(work, condition):
-            lefts = [_left(work, row, place) for place in range(height)]
-            sums = emit_tile(writer, work.tile, lefts, [panel.right], panel.inner)
-            _keep(work, sums, work.plan.width)
+            left, tile = table_slot(writer, work.table, 0, row), work.tile(height)
+            call_tile(writer, tile, left, [panel.right], panel.inner, work.sums)
 
 
-def _emit_single_row(work: Work, single: Ssa, panels: tuple[Ssa, Ssa]) -> None:
+def _emit_single_row(work: Work, panels: Some, found: Panel) -> None:
     """One row times several panels, which come from memory at its speed."""
-    with _when(work, single):
-        rights, left = _side_by_side(work, panels), _left(work, integer(0), 0)
-        inner = work.right.enter(panels[0], integer(1)).inner
-        sums = emit_tile(work.writer, work.tile, [left], rights, inner)
-        _keep(work, sums, work.plan.tile_columns)
+    with _when(work, panels.at_once):
+        rights = _side_by_side(work, panels)
+        tile = work.tile(1, len(rights))
+        call_tile(work.writer, tile, work.table, rights, found.inner, work.sums)
 
 
-def _side_by_side(work: Work, panels: tuple[Ssa, Ssa]) -> list[Ssa]:
+def _side_by_side(work: Work, panels: Some) -> list[Ssa]:
     """Where several panels begin; in place of those past the last, the last."""
-    writer, (first, stop) = work.writer, panels
-    last = writer.binary("sub nsw", stop, integer(1))
-    places = [writer.binary("add nsw", first, integer(each)) for each in range(SIDE_BY_SIDE)]
+    writer = work.writer
+    last = writer.binary("sub nsw", panels.stop, integer(1))
+    places = [writer.binary("add nsw", panels.first, integer(each)) for each in range(SIDE_BY_SIDE)]
     return [work.right.start(least(writer, each, last)) for each in places]
 
 
-def _emit_shift(work: Work, shift: Ssa, panels: tuple[Ssa, Ssa], found: Panel) -> None:
+def _emit_shift(work: Work, shift: Ssa, panels: Some, found: Panel) -> None:
     """Left elements are 128 too large: what that comes to in every column."""
-    writer, single = work.writer, work.right.single
-    element = reserve(writer, "i32")
+    writer = work.writer
+    element, left = reserve(writer, "i32"), reserve(writer, "ptr")
     writer.store(integer(-0x7F7F7F80, "i32"), element, 4)  # four times 128
+    writer.store(element, left, 8)
     inner = [Inner(each.extent, integer(0), each.right) for each in found.inner]
-    one = writer.binary("xor", single or Ssa("false", "i1"), Ssa("true", "i1"))
-    for condition, rights in ((single, _side_by_side(work, panels)), (one, [found.right])):
-        if condition is not None:
-            with _when(work, condition):
-                sums = emit_tile(writer, work.tile, [element], rights, inner)
-                _keep(work, sums, len(rights) * work.plan.width, shift)
+    one = writer.binary("xor", panels.at_once, Ssa("true", "i1"))
+    for condition, rights in (
+        (panels.at_once, _side_by_side(work, panels)),
+        (one, [found.right]),
+    ):
+        with _when(work, condition):
+            call_tile(writer, work.tile(1, len(rights)), left, rights, inner, shift)
 
 
 def _emit_scattered(
@@ -244,38 +264,22 @@ def _emit_scattered(
 ) -> None:
     """Sum by sum, for columns that lie anywhere and are too long to be copied."""
     writer, numbers = work.writer, work.plan.numbers
-    tile = Tile(numbers, 1, 1)
+    tile = Tile(numbers, 1, 1, 1, 1, 1)
 
     def turn(place: Ssa, column: Ssa) -> None:
         there = writer.binary("mul nsw", column, panel.column_bytes or integer(0))
         right = writer.pointer(panel.right, there, "i8")
-        left = _left(work, work.context.add(rows[0], place), 0)
-        (total,) = emit_tile(writer, tile, [left], [right], panel.inner)
+        left = table_slot(writer, work.table, 0, work.context.add(rows[0], place))
         slot = writer.binary("mul nsw", place, integer(work.plan.tile_columns))
         slot = writer.binary("add nsw", slot, column)
-        writer.store(total, writer.pointer(work.sums, slot, numbers.type), numbers.total.itemsize)
+        total = writer.pointer(work.sums, slot, numbers.type)
+        call_tile(writer, tile, left, [right], panel.inner, total)
 
     def turns(place: Ssa) -> None:
         _loop(work, integer(0), columns, integer(1), partial(turn, place))
 
     with _when(work, condition):
         _loop(work, integer(0), rows[1], integer(1), turns)
-
-
-def _left(work: Work, row: Ssa, place: int) -> Ssa:
-    """Where a row begins in the left buffer."""
-    there = work.context.add(row, integer(place))
-    return work.writer.load("ptr", table_slot(work.writer, work.table, 0, there), 8)
-
-
-def _keep(work: Work, sums: list[Ssa], columns: int, where: Ssa | None = None) -> None:
-    """Store a tile's sums on the stack, ``columns`` to a row."""
-    across = columns // work.plan.lanes
-    for place, each in enumerate(sums):
-        row, vector = divmod(place, across)
-        slot = row * work.plan.tile_columns + vector * work.plan.lanes
-        pointer = work.writer.pointer(where or work.sums, integer(slot), work.plan.numbers.type)
-        work.writer.store(each, pointer, work.plan.lanes * work.plan.numbers.total.itemsize)
 
 
 def _emit_body(work: Work, rows: tuple[Ssa, Ssa], first: Ssa, columns: Ssa) -> None:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from burnx.runtime.devices.cpu.llvm.context import Context
 from burnx.runtime.devices.cpu.llvm.contract_numbers import stored_type, vector
 from burnx.runtime.devices.cpu.llvm.contract_panels import Panel, packed_loops, scale
-from burnx.runtime.devices.cpu.llvm.contract_plan import ROWS, Plan, Sizes
+from burnx.runtime.devices.cpu.llvm.contract_plan import ROWS, SIDE_BY_SIDE, Plan, Sizes
 from burnx.runtime.devices.cpu.llvm.contract_rows import count_loop, reserve, stride
 from burnx.runtime.devices.cpu.llvm.contract_tile import Inner, move
+from burnx.runtime.devices.cpu.llvm.contract_transpose import Run, transpose_run
 from burnx.runtime.devices.cpu.llvm.writer import Ssa, Writer, integer
 from burnx.shape import substitute
 
@@ -27,6 +29,7 @@ class Matrix:
 
     context: Context
     plan: Plan
+    single: Ssa
     columns: Ssa
     base: Ssa
     copy: Ssa
@@ -36,14 +39,6 @@ class Matrix:
     copied: tuple[Inner, ...]
 
     @property
-    def single(self) -> Ssa | None:
-        return None
-
-    @property
-    def step(self) -> Ssa:
-        return integer(1)
-
-    @property
     def writer(self) -> Writer:
         return self.context.writer
 
@@ -51,6 +46,16 @@ class Matrix:
     def is_dense(self) -> bool:
         """Whether neighbouring columns are neighbours in memory."""
         return self.column_bytes.name == str(self.plan.numbers.right.itemsize)
+
+    def at_once(self, panel: Ssa) -> Ssa:
+        """Where the columns of all the panels are there and dense."""
+        if not self.is_dense:
+            return Ssa("false", "i1")
+        writer = self.writer
+        end = writer.binary("add nsw", panel, integer(SIDE_BY_SIDE))
+        end = writer.binary("mul nsw", end, integer(self.plan.width))
+        full = writer.compare("icmp sle", end, self.columns)
+        return writer.binary("and", self.single, full)
 
     def start(self, panel: Ssa) -> Ssa:
         first = self.writer.binary("mul nsw", panel, integer(self.plan.width))
@@ -99,6 +104,7 @@ def find_matrix(context: Context, plan: Plan, sizes: Sizes) -> Matrix:
     return Matrix(
         context,
         plan,
+        writer.compare("icmp eq", sizes.rows, integer(1)),
         sizes.columns,
         base,
         reserve(writer, f"[{COPY_BYTES} x i8]"),
@@ -110,29 +116,35 @@ def find_matrix(context: Context, plan: Plan, sizes: Sizes) -> Matrix:
 
 
 def _copy_panel(matrix: Matrix, start: Ssa, full: Ssa, columns: Ssa) -> None:
-    """Copy a panel to the stack: vectors where it is full and dense, else element by element."""
-    writer = matrix.writer
+    """Copy a panel to the stack: by vectors where k or columns are dense, else element by element."""
+    writer, size = matrix.writer, matrix.plan.numbers.right.itemsize
+    depth = len(matrix.there)
+    if not matrix.is_dense and matrix.there[-1].right.name == str(size) and size in (4, 8):
+        run = Run(matrix.there[-1].extent, columns, matrix.column_bytes)
+        transposed = partial(transpose_run, writer, matrix.plan, run)
+        _walk(matrix, (start, matrix.copy), depth - 1, transposed)
+        return
     if matrix.is_dense:
         with writer.when(full):
-            _walk(matrix, start, lambda source, target: _copy_vectors(matrix, source, target))
-    partial = writer.binary("xor", full, Ssa("true", "i1"))
-    with writer.when(partial):
-        _walk(matrix, start, lambda source, target: _copy_elements(matrix, source, target, columns))
+            _walk(matrix, (start, matrix.copy), depth, partial(_copy_vectors, matrix))
+    with writer.when(writer.binary("xor", full, Ssa("true", "i1"))):
+        _walk(matrix, (start, matrix.copy), depth, partial(_copy_elements, matrix, columns))
 
 
-def _walk(matrix: Matrix, start: Ssa, copy_row: Callable[[Ssa, Ssa], None]) -> None:
-    """Go through k, in the matrix and on the stack."""
+def _walk(
+    matrix: Matrix, places: tuple[Ssa, Ssa], depth: int, copy: Callable[[Ssa, Ssa], None]
+) -> None:
+    """Go through the first ``depth`` loops over k, in the matrix and on the stack."""
     writer = matrix.writer
 
     def nest(level: int, source: Ssa, target: Ssa) -> None:
+        if level == depth:
+            copy(source, target)
+            return
         there, copied = matrix.there[level], matrix.copied[level]
 
         def turn(_: Ssa, offsets: list[Ssa]) -> Sequence[Ssa]:
-            places = move(writer, source, offsets[0]), move(writer, target, offsets[1])
-            if level + 1 < len(matrix.there):
-                nest(level + 1, *places)
-            else:
-                copy_row(*places)
+            nest(level + 1, move(writer, source, offsets[0]), move(writer, target, offsets[1]))
             return (
                 writer.binary("add nsw", offsets[0], there.right),
                 writer.binary("add nsw", offsets[1], copied.right),
@@ -140,7 +152,7 @@ def _walk(matrix: Matrix, start: Ssa, copy_row: Callable[[Ssa, Ssa], None]) -> N
 
         count_loop(writer, there.extent, turn, [integer(0), integer(0)])
 
-    nest(0, start, matrix.copy)
+    nest(0, *places)
 
 
 def _copy_vectors(matrix: Matrix, source: Ssa, target: Ssa) -> None:
@@ -153,7 +165,7 @@ def _copy_vectors(matrix: Matrix, source: Ssa, target: Ssa) -> None:
         writer.store(value, move(writer, target, offset), size)
 
 
-def _copy_elements(matrix: Matrix, source: Ssa, target: Ssa, columns: Ssa) -> None:
+def _copy_elements(matrix: Matrix, columns: Ssa, source: Ssa, target: Ssa) -> None:
     writer, plan = matrix.writer, matrix.plan
     size = plan.numbers.right.itemsize
     element = stored_type(plan.numbers.right)

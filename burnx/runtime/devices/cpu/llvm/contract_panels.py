@@ -7,7 +7,7 @@ from typing import Protocol
 
 from burnx.runtime.devices.cpu.llvm.context import Context
 from burnx.runtime.devices.cpu.llvm.contract_int8 import STEP_BYTES
-from burnx.runtime.devices.cpu.llvm.contract_plan import SIDE_BY_SIDE, Plan, Sizes, divide_up
+from burnx.runtime.devices.cpu.llvm.contract_plan import Plan, Sizes, divide_up
 from burnx.runtime.devices.cpu.llvm.contract_rows import stride
 from burnx.runtime.devices.cpu.llvm.contract_tile import Inner
 from burnx.runtime.devices.cpu.llvm.writer import Ssa, Writer, integer
@@ -28,13 +28,8 @@ class Panel:
 
 
 class Right(Protocol):
-    """``step``: how many panels are gone through at once, 1 unless ``single`` (there is one row only)."""
-
-    @property
-    def step(self) -> Ssa: ...
-
-    @property
-    def single(self) -> Ssa | None: ...
+    def at_once(self, panel: Ssa) -> Ssa:
+        """Whether there is one row only and this and the next panels can be gone through side by side."""
 
     def enter(self, panel: Ssa, count: Ssa) -> Panel:
         """What is needed to take ``count`` rows times a panel."""
@@ -49,10 +44,12 @@ class Packed:
 
     writer: Writer
     base: Ssa
-    single: Ssa | None
-    step: Ssa
+    single: Ssa
     panel_bytes: Ssa
     inner: tuple[Inner, ...]
+
+    def at_once(self, panel: Ssa) -> Ssa:
+        return self.single
 
     def start(self, panel: Ssa) -> Ssa:
         offset = self.writer.binary("mul nsw", panel, self.panel_bytes)
@@ -69,12 +66,11 @@ def find_packed(context: Context, plan: Plan, sizes: Sizes) -> Packed:
     panel_bytes = writer.binary("mul nsw", steps, integer(row_bytes))
     base = context.pointer(statement.right.buffer, statement.right.index)
     single = writer.compare("icmp eq", sizes.rows, integer(1))
-    step = writer.select(single, integer(SIDE_BY_SIDE), integer(1))
     if plan.numbers.together > 1:  # left rows are copied: there is one loop over k
         inner: tuple[Inner, ...] = (Inner(steps, integer(STEP_BYTES), integer(row_bytes)),)
     else:
         inner = packed_loops(context, plan, row_bytes)
-    return Packed(writer, base, single, step, panel_bytes, inner)
+    return Packed(writer, base, single, panel_bytes, inner)
 
 
 def packed_loops(context: Context, plan: Plan, row_bytes: int) -> tuple[Inner, ...]:

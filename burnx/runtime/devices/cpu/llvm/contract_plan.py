@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from burnx.dtype import DType, float32
+from burnx.dtype import DType, float32, int32
 from burnx.kernels.ir import Contract
 from burnx.kernels.packing import name_packing, panel_width, together
 from burnx.runtime.devices.cpu.llvm.context import Context, Unsupported
@@ -61,8 +61,17 @@ def tile_vectors(target: Target) -> int:
     return 2 if target.registers <= 16 else 4
 
 
-def choose_packing(target: Target, left: DType, right: DType, total: DType = float32) -> str:
-    """The packing that this target's contractions take for right matrices of a dtype."""
+def choose_packing(
+    target: Target, left: DType, right: DType | None = None, total: DType | None = None
+) -> str:
+    """The packing that this target's contractions take for right matrices; all are of one dtype if not said.
+
+    Small numbers are summed in 32 bits.
+    """
+    right = left if right is None else right
+    total = right if total is None else total
+    if total.itemsize < 4:
+        total = int32 if total.kind in "iu" else float32
     width = target.vector_bytes // total.itemsize * tile_vectors(target)
     return name_packing(right, width, bytes_together(target, left, right, total))
 
@@ -90,7 +99,7 @@ def measure(context: Context, plan: Plan) -> Sizes:
     block, blocks = _cut_rows(writer, plan, rows, inner, panels, workers)
     group = panels
     if statement.parallel:
-        group = _cut_panels(writer, plan, (block, blocks), inner, panels, workers)
+        group = _cut_panels(writer, plan, (rows, block, blocks), inner, panels, workers)
     groups = divide_up(writer, panels, group)
     chunks = writer.binary("mul nsw", blocks, groups)
     return Sizes(rows, columns, inner, panels, block, groups, group, chunks)
@@ -122,15 +131,20 @@ def _cut_rows(
 
 
 def _cut_panels(
-    writer: Writer, plan: Plan, rows: tuple[Ssa, Ssa], inner: Ssa, panels: Ssa, workers: Ssa
+    writer: Writer, plan: Plan, rows: tuple[Ssa, Ssa, Ssa], inner: Ssa, panels: Ssa, workers: Ssa
 ) -> Ssa:
     """Panels of a group: enough work to be handed out, and enough groups for every thread."""
-    block, blocks = rows
+    count, block, blocks = rows
     wanted = writer.binary("mul nsw", workers, integer(6))
     even = divide_up(writer, writer.binary("mul nsw", panels, blocks), wanted)
-    work = multiply_all(writer, [block, inner, integer(plan.width)])
+    # fewer rows than the lowest tile's take as long as it
+    busy = greatest(writer, least(writer, block, count), integer(HEIGHTS[-1]))
+    work = multiply_all(writer, [busy, inner, integer(plan.width)])
     worthwhile = divide_up(writer, integer(CHUNK_WORK), work)
-    group = greatest(writer, even, worthwhile)
+    single = writer.compare("icmp eq", count, integer(1))
+    unit = writer.select(single, integer(SIDE_BY_SIDE), integer(1))
+    group = divide_up(writer, greatest(writer, even, worthwhile), unit)
+    group = writer.binary("mul nsw", group, unit)
     alone = writer.compare("icmp eq", workers, integer(1))
     group = writer.select(alone, panels, group)
     return greatest(writer, least(writer, group, panels), integer(1))

@@ -43,7 +43,7 @@ def count_loop(
     """``writer.loop`` that LLVM neither unrolls nor vectorises: it is written as it should run."""
     start, step = steps
     after = writer.loop(start, stop, step, body, carried)
-    number = 7000 + int(writer.fresh(""))
+    number = 7000 + len(writer.declarations)
     writer.declarations["as it is"] = '!6999 = !{!"llvm.loop.disable_nonforced"}'
     writer.declarations[f"loop {number}"] = f"!{number} = distinct !{{!{number}, !6999}}"
     writer.lines[-2] += f", !llvm.loop !{number}"  # the jump back, before the label of what follows

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from burnx.dtype import dtype_name
 from burnx.runtime.devices.cpu.llvm import contract_int8
 from burnx.runtime.devices.cpu.llvm.contract_numbers import (
     Numbers,
@@ -27,24 +28,79 @@ class Inner:
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """The shape of the sums: rows, and vectors of ``lanes`` columns behind every right pointer."""
+    """The shape of the sums: ``rows``, ``vectors`` of ``lanes`` columns behind every one of ``rights`` pointers.
+
+    In memory the rows of the sums are ``apart`` columns apart.
+    """
 
     numbers: Numbers
+    rows: int
+    rights: int
     vectors: int
     lanes: int
+    apart: int
 
     @property
     def type(self) -> str:
         return vector(self.lanes, self.numbers.type)
 
 
-def emit_tile(
-    writer: Writer, tile: Tile, lefts: Sequence[Ssa], rights: Sequence[Ssa], inner: Sequence[Inner]
-) -> list[Ssa]:
-    """The sums of every left row with the columns at every right pointer: by row, right pointer and vector."""
+def call_tile(
+    writer: Writer, tile: Tile, left: Ssa, rights: Sequence[Ssa], inner: Sequence[Inner], sums: Ssa
+) -> None:
+    """Store the sums of some rows; ``left`` is where the pointers to the rows are.
+
+    A tile is a function of its own: among other code LLVM runs out of registers for it, and moves sums to the stack.
+    """
+    values = [part for loop in inner for part in (loop.extent, loop.left, loop.right)]
+    known = [each if _is_number(each) else None for each in values]
+    name = _name(tile, known)
+    if name not in writer.declarations:
+        writer.declarations[name] = ""  # its place: before what it needs itself
+        writer.declarations[name] = _emit_function(name, writer.declarations, tile, known)
+    given = [each for each in values if not _is_number(each)]
+    listed = ", ".join(map(str, (left, sums, *rights, *given)))
+    writer.line(f"call void @{name}({listed})")
+
+
+def _is_number(value: Ssa) -> bool:
+    return value.name.lstrip("-").isdigit()
+
+
+def _name(tile: Tile, known: Sequence[Ssa | None]) -> str:
+    numbers = tile.numbers
+    dtypes = "_".join(dtype_name(each) for each in (numbers.left, numbers.right, numbers.total))
+    shape = (tile.rows, tile.rights, tile.vectors, tile.lanes, tile.apart, numbers.together)
+    steps = "_".join("n" if each is None else each.name.replace("-", "m") for each in known)
+    return f"tile_{'x'.join(map(str, shape))}_{dtypes}_{steps}"
+
+
+def _emit_function(
+    name: str, declarations: dict[str, str], tile: Tile, known: Sequence[Ssa | None]
+) -> str:
+    writer = Writer(declarations=declarations)
+    left, sums = Ssa("%left", "ptr"), Ssa("%sums", "ptr")
+    rights = [Ssa(f"%right{place}", "ptr") for place in range(tile.rights)]
+    given = [each or Ssa(f"%given{place}", "i64") for place, each in enumerate(known)]
+    inner = [Inner(*given[place : place + 3]) for place in range(0, len(given), 3)]
+    parameters = [left, sums, *rights, *(each for each in given if not _is_number(each))]
+    lefts = [
+        writer.load("ptr", writer.pointer(left, integer(row), "ptr"), 8) for row in range(tile.rows)
+    ]
     zero = Ssa("zeroinitializer", tile.type)
-    sums = [zero] * (len(lefts) * len(rights) * tile.vectors)
-    return _emit_loops(writer, tile, lefts, rights, inner, sums)
+    first = [zero] * (tile.rows * tile.rights * tile.vectors)
+    _keep(writer, tile, _emit_loops(writer, tile, lefts, rights, inner, first), sums)
+    writer.line("ret void")
+    head = f"define internal void @{name}({', '.join(map(str, parameters))}) noinline nounwind {{"
+    return "\n".join([head, "entry:", *writer.lines, "}"])
+
+
+def _keep(writer: Writer, tile: Tile, sums: Sequence[Ssa], where: Ssa) -> None:
+    for place, each in enumerate(sums):
+        row, across = divmod(place, tile.rights * tile.vectors)
+        slot = integer(row * tile.apart + across * tile.lanes)
+        size = tile.lanes * tile.numbers.total.itemsize
+        writer.store(each, writer.pointer(where, slot, tile.numbers.type), size)
 
 
 def _emit_loops(

@@ -1,0 +1,177 @@
+"""Neighbouring places of a window worked out together: their sums do not wait for each other, and they share weights.
+
+    loop x (parallel) { loop c (lanes) { fold over taps; store } }
+becomes, for four x at a time and then one by one,
+    loop x4 (parallel) { loop c (lanes) { fold with four accumulators; four stores } }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from burnx.kernels.ir import (
+    Accumulator,
+    Apply,
+    Cast,
+    Fold,
+    Inside,
+    Kernel,
+    Let,
+    Load,
+    Local,
+    Loop,
+    Position,
+    Statement,
+    Store,
+    Value,
+    operands,
+    walk,
+)
+from burnx.shape import Dim, floordiv, maximum, minimum, substitute, symbol, symbols
+
+SIDE = 4  # places at a time
+TAPS = 64  # no longer windows: their sums do not wait long for each other
+
+
+@dataclass(slots=True)
+class _Copy:
+    """Rebuilds values for other values of index variables and other locals; what does not depend on them is shared."""
+
+    places: Mapping[str, Dim]
+    names: Mapping[str, str]
+    done: dict[Value, Value] = field(default_factory=dict)
+
+    def dim(self, dim: Dim) -> Dim:
+        return substitute(dim, self.places) if symbols(dim) & self.places.keys() else dim
+
+    def value(self, value: Value) -> Value:
+        if value not in self.done:
+            made = self._made(value)
+            self.done[value] = value if made is None else made
+        return self.done[value]
+
+    def _made(self, value: Value) -> Value | None:
+        """The value for the other place; None if it is the same there."""
+        match value:
+            case Load() | Position():
+                index = self.dim(value.index)
+                return None if index == value.index else replace(value, index=index)
+            case Apply():
+                parts = tuple(map(self.value, value.arguments))
+                same = all(a is b for a, b in zip(parts, value.arguments, strict=True))
+                return None if same else replace(value, arguments=parts)
+            case Cast():
+                part = self.value(value.value)
+                return None if part is value.value else replace(value, value=part)
+            case Inside():
+                checks = tuple(tuple(map(self.dim, check)) for check in value.checks)
+                parts = self.value(value.value), self.value(value.otherwise)
+                return Inside(checks, *parts)  # type: ignore[arg-type]
+            case Local() if value.name in self.names:
+                return Local(self.names[value.name], value.dtype)
+        return None
+
+
+def block_windows(kernel: Kernel) -> Kernel:
+    """The kernel with its windows worked out several at a time, where it has such."""
+    body = tuple(_blocked(each) or each for each in kernel.body)
+    return replace(kernel, body=body)
+
+
+def _blocked(statement: Statement) -> Statement | None:
+    """The statement in blocks; None if it is no loop around windows."""
+    if not isinstance(statement, Loop) or statement.lanes or len(statement.body) != 1:
+        return None
+    inner = statement.body[0]
+    if isinstance(inner, Loop) and inner.lanes and _is_window(inner):
+        return _in_blocks(statement, inner)
+    found = _blocked(inner)
+    return None if found is None else replace(statement, body=(found,))
+
+
+def _is_window(lanes: Loop) -> bool:
+    """Whether the body of a lanes loop is one fold over few taps and what becomes of it."""
+    fold, *rest = lanes.body
+    if not isinstance(fold, Fold) or fold.lanes or fold.body:
+        return False
+    taps = 1
+    for _, extent in fold.loops:
+        if not isinstance(extent, int):
+            return False
+        taps *= extent
+    stores = all(isinstance(each, (Let, Store)) for each in rest)
+    return stores and 1 < taps <= TAPS
+
+
+def _in_blocks(places: Loop, lanes: Loop) -> Loop:
+    """A loop over blocks of places; in it the whole block, or the places left over.
+
+    The last block may reach back over the one before it and store the same again, if nothing that is stored is read.
+    """
+    block, variable, extent = f"{places.variable} block", places.variable, places.extent
+    first = symbol(block) * SIDE
+    full, few = minimum(floordiv(extent - first, SIDE), 1), minimum(extent - first, SIDE)
+    if _may_repeat(lanes):
+        first = minimum(first, maximum(extent - SIDE, 0))
+        full = minimum(floordiv(extent, SIDE), 1)
+    one, rest = f"{variable} full", f"{variable} rest"
+    whole = Loop(one, full, (_together(lanes, variable, first),))
+    single = _copied(lanes, _Copy({variable: first + symbol(rest)}, {}))
+    blocks = floordiv(extent + SIDE - 1, SIDE)
+    body = (whole, Loop(rest, few * (1 - full), (single,)))
+    return replace(places, variable=block, extent=blocks, body=body)
+
+
+def _may_repeat(lanes: Loop) -> bool:
+    """Whether it makes no difference to run the body for a place once more."""
+    stores = [each for each in walk(lanes.body) if isinstance(each, Store)]
+    written = {each.buffer for each in stores}
+    todo = [each.value for each in walk(lanes.body) if isinstance(each, (Let, Store))]
+    todo += [
+        one.value for each in lanes.body if isinstance(each, Fold) for one in each.accumulators
+    ]
+    seen: set[Value] = set()
+    while todo:
+        value = todo.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        todo.extend(operands(value))
+        if isinstance(value, Load) and value.buffer in written:
+            return False
+    return not any(each.combine for each in stores)
+
+
+def _copied(lanes: Loop, copy: _Copy) -> Loop:
+    fold, *rest = lanes.body
+    assert isinstance(fold, Fold)
+    sums = tuple(replace(each, value=copy.value(each.value)) for each in fold.accumulators)
+    body = (replace(fold, accumulators=sums), *(_statement(each, copy) for each in rest))
+    return replace(lanes, body=body)
+
+
+def _together(lanes: Loop, variable: str, first: Dim) -> Loop:
+    """All places of a block in one body."""
+    fold, *rest = lanes.body
+    assert isinstance(fold, Fold)
+    named = [each.name for each in fold.accumulators]
+    named += [each.name for each in walk(tuple(rest)) if isinstance(each, Let)]
+    sums: list[Accumulator] = []
+    after: list[Statement] = []
+    for place in range(SIDE):
+        copy = _Copy({variable: first + place}, {name: f"{name} {place}" for name in named})
+        sums += [
+            Accumulator(copy.names[each.name], each.function, copy.value(each.value))
+            for each in fold.accumulators
+        ]
+        after += [_statement(each, copy) for each in rest]
+    return replace(lanes, body=(replace(fold, accumulators=tuple(sums)), *after))
+
+
+def _statement(statement: Statement, copy: _Copy) -> Statement:
+    if isinstance(statement, Let):
+        name = copy.names.get(statement.name, statement.name)
+        return Let(name, copy.value(statement.value))
+    assert isinstance(statement, Store)
+    return replace(statement, index=copy.dim(statement.index), value=copy.value(statement.value))
