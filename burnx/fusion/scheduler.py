@@ -8,7 +8,7 @@ and read by several kernels: then it is a root and lies in memory, too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from burnx.dtype import DType
 from burnx.fusion.clusters import Cluster, Uses, find_clusters
@@ -62,6 +62,7 @@ class Scheduler:
     schedule: Schedule = field(default_factory=Schedule)
     done: set[Instruction] = field(default_factory=set)
     copies: dict[tuple[Var, object], Storage] = field(default_factory=dict)
+    parent: Scheduler | None = None  # of the instructions around a loop's or a branch's
 
     @property
     def memory(self) -> dict[Var, Storage]:
@@ -102,6 +103,8 @@ class Scheduler:
         return found
 
     def _outside(self, var: Var) -> Storage:
+        if self.parent is not None:
+            return self.parent.in_memory(var)
         role = "input" if var.array is None else "constant"
         storage = Storage(dtype_of(var), shape_of(var), role, array=var.array)
         self.memory[var] = storage
@@ -240,23 +243,56 @@ def schedule(
 ) -> Schedule:
     """The steps for instructions; ``kept`` values are needed afterwards, ``outputs`` among them by the caller."""
     from burnx.fusion import writers  # noqa: F401  (registers the writers)
+
+    made = _schedule(instructions, kept, Scheduler(Uses((), kept), traits, {}, outputs=outputs))
+    return made.schedule
+
+
+def schedule_inner(
+    parent: Scheduler,
+    instructions: Sequence[Instruction],
+    outputs: Sequence[Var],
+    memory: Mapping[Var, Storage],
+) -> Scheduler:
+    """The steps of a loop's or branch's instructions; ``memory`` says where its inputs lie."""
+    empty = Uses((), frozenset(outputs))
+    start = Scheduler(empty, parent.traits, {}, parent=parent, schedule=Schedule([], dict(memory)))
+    return _schedule(instructions, frozenset(outputs), start)
+
+
+def _schedule(
+    instructions: Sequence[Instruction], kept: frozenset[Var], start: Scheduler
+) -> Scheduler:
     from burnx.fusion.attention import find_attention
 
-    uses = Uses(instructions, kept)
+    traits, uses = start.traits, Uses(instructions, kept)
     owners = find_clusters(uses, traits.fuse)
     if traits.fuse:
         find_attention(uses, owners)
+    margins = find_margins(uses)
     while True:
         roots = find_roots(uses, owners)
         if not traits.fuse:
             roots |= {var for each in instructions for var in each.outputs if _is_costly(each)}
-        made = Scheduler(uses, traits, dict(owners), roots, outputs, find_margins(uses))
+        memory = Schedule([], dict(start.memory))
+        made = replace(
+            start,
+            uses=uses,
+            owners=dict(owners),
+            roots=roots,
+            margins=margins,
+            schedule=memory,
+            done=set(),
+            copies={},
+        )
         try:
             for instruction in instructions:
                 if not made.is_virtual(instruction.outputs[0]):
                     made.emit(instruction)
-            return made.schedule
+            return made
         except _Dissolved as found:
+            if found.cluster not in owners.values():
+                raise
             _take_apart(found.cluster, owners)
 
 

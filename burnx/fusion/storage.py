@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -89,9 +90,41 @@ class Step:
     place: str = ""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Repeat:
+    """``body`` again and again while the bool in ``going`` is true."""
+
+    going: Storage
+    body: list[Node]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Branch:
+    """``then`` if the bool in ``condition`` is true, else ``otherwise``."""
+
+    condition: Storage
+    then: list[Node]
+    otherwise: list[Node]
+
+
+Node: TypeAlias = Step | Repeat | Branch
+
+
+def steps_in(nodes: Iterable[Node]) -> Iterator[Step]:
+    """All steps, those in loops and branches included."""
+    for node in nodes:
+        if isinstance(node, Repeat):
+            yield from steps_in(node.body)
+        elif isinstance(node, Branch):
+            yield from steps_in(node.then)
+            yield from steps_in(node.otherwise)
+        else:
+            yield node
+
+
 @dataclass(slots=True, eq=False)
 class Schedule:
     """Steps in order.  ``memory`` says where the values that enter and leave lie."""
 
-    steps: list[Step] = field(default_factory=list)
+    steps: list[Node] = field(default_factory=list)
     memory: dict[Var, Storage] = field(default_factory=dict)

@@ -1,6 +1,7 @@
 """All kinds of kernels; importing them registers how each is written."""
 
 from burnx.fusion import (
+    control,
     convolutions,
     elementwise,
     joining,
@@ -12,6 +13,7 @@ from burnx.fusion import (
 )
 
 __all__ = [
+    "control",
     "convolutions",
     "elementwise",
     "joining",

@@ -14,6 +14,20 @@ from burnx.types import TensorType
 Sizes = Mapping[str, int]
 
 
+def find_demands(instructions: Sequence[Instruction]) -> list[Instruction]:
+    """The instructions, those in loops and branches included, whose shapes or attributes depend on sizes."""
+    found: list[Instruction] = []
+    for each in instructions:
+        given = each.attributes
+        if each.primitive in ("cond", "loop"):
+            programs = given["programs"] if "programs" in given else (given["program"],)
+            for program in programs:
+                found += find_demands(program.instructions)
+        elif needs_check(each):
+            found.append(each)
+    return found
+
+
 def needs_check(instruction: Instruction) -> bool:
     """Whether an instruction's shapes or attributes depend on sizes."""
     values = [var for var in (*instruction.inputs, *instruction.outputs) if var is not None]

@@ -12,10 +12,11 @@ import numpy as np
 
 from burnx.errors import ModelError
 from burnx.fusion.scheduler import Traits, schedule
+from burnx.fusion.storage import steps_in
 from burnx.kernels.clike import clike
 from burnx.kernels.text import kernel_text
 from burnx.program import Var
-from burnx.runtime.devices.cpu.checks import check_sizes, needs_check
+from burnx.runtime.devices.cpu.checks import check_sizes, find_demands
 from burnx.runtime.devices.cpu.llvm.contract_plan import choose_packing
 from burnx.runtime.devices.cpu.llvm.emitter import emit
 from burnx.runtime.devices.cpu.objects import load_many
@@ -45,12 +46,13 @@ class Native:
             target.lanes, lambda dtype: choose_packing(target, dtype, dtype, dtype), fuse
         )
         self.schedule = schedule(segment.instructions, kept, kept, traits)
-        self.addresses = _compile(self.schedule.steps, target)
-        self._demands = [each for each in segment.instructions if needs_check(each)]
-        self._names = _names(segment, self.schedule.steps)
+        steps = list(steps_in(self.schedule.steps))
+        self.addresses = _compile(steps, target)
+        self._demands = find_demands(segment.instructions)
+        self._names = _names(segment, steps)
         self._plans: OrderedDict[tuple[int, ...], Plan] = OrderedDict()
         self._lock = Lock()
-        self._constants = _align_constants(self.schedule.steps)
+        self._constants = _align_constants(steps)
 
     def run(self, values: MutableMapping[Var, Any], sizes: Mapping[str, int]) -> None:
         """Put the segment's outputs into ``values``.

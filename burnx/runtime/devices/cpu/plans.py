@@ -9,10 +9,27 @@ from typing import Any
 import numpy as np
 
 from burnx.errors import DeviceError
-from burnx.fusion.storage import Schedule, Storage
+from burnx.fusion.storage import Schedule, Step, Storage, steps_in
 from burnx.kernels.ir import Contract, Loop, walk
 from burnx.program import Var
-from burnx.runtime.devices.cpu.machine import END, RUN, SOLO, THEN_BARRIER, make_state
+from burnx.runtime.devices.cpu.lines import (
+    Jump,
+    Line,
+    Lines,
+    Wait,
+    find_lifetimes,
+    make_lines,
+)
+from burnx.runtime.devices.cpu.machine import (
+    BARRIER,
+    END,
+    JUMP,
+    JUMP_UNLESS,
+    RUN,
+    SOLO,
+    THEN_BARRIER,
+    make_state,
+)
 from burnx.runtime.devices.cpu.memory import Workspace, plan_arena
 from burnx.shape import evaluate
 
@@ -20,6 +37,7 @@ Array = np.ndarray[Any, Any]
 Sizes = Mapping[str, int]
 SOLO_WORK = 30_000  # below that a second thread costs more than it saves
 ALONE_WORK = 400_000  # a whole program below that runs on the thread that calls
+_LOOP_TURNS = 16  # of a loop whose number is not known when its program is planned
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +76,11 @@ class Bench:
         self.arguments[plan.in_arena] += self.memory.address
         self.table = plan.table.copy()
         rows = len(plan.starts)
-        self.table[:rows, 2] = self.arguments.ctypes.data + 8 * plan.starts
+        where = self.arguments.ctypes.data + 8 * plan.starts
+        kinds = plan.table[:rows, 0] & 0xFF
+        self.table[:rows, 2] = np.where(kinds == RUN, where, self.table[:rows, 2])
+        unless = np.flatnonzero(kinds == JUMP_UNLESS)
+        self.table[unless, 1] = self.arguments[plan.starts[unless]]
         self.state = make_state()
         self.state_address: int = self.state.ctypes.data
         self.steps: int = self.table.ctypes.data
@@ -72,32 +94,53 @@ def make_plan(
     threads: int,
 ) -> Plan:
     """The plan of a schedule whose kernels lie at ``addresses``; ``ends`` are its inputs and outputs."""
-    offsets, total = _place_all(schedule, sizes, threads)
-    values: list[int] = []
-    starts: list[int] = []
-    in_arena: list[int] = []
-    positions: dict[Storage, list[int]] = {}
-    for step in schedule.steps:
-        starts.append(len(values))
-        for storage in step.storages:
-            if storage in offsets:
-                in_arena.append(len(values))
-            elif storage.role != "constant":
-                positions.setdefault(storage, []).append(len(values))
-            values.append(offsets[storage] if storage in offsets else _address(storage))
-        values += [evaluate(size, sizes) for size in step.sizes]
-    works = [max(evaluate(step.work, sizes), 0) for step in schedule.steps]
-    workers = 1 if sum(works) < ALONE_WORK else threads
+    lines = make_lines(schedule.steps)
+    offsets, total = _place_all(lines, sizes, threads)
+    made = _Arguments(offsets)
+    for line in lines.lines:
+        made.add(line, sizes)
+    works = [max(evaluate(step.work, sizes), 0) for step in steps_in(schedule.steps)]
+    turns = _LOOP_TURNS if lines.loops else 1
+    workers = 1 if sum(works) * turns < ALONE_WORK else threads
     return Plan(
-        np.array(values, np.int64),
-        np.array(starts, np.int64),
-        _table(schedule, addresses, works),
-        np.array(in_arena, np.int64),
-        _given(schedule, ends[0], positions),
-        _made(schedule, ends[1], positions, sizes),
+        np.array(made.values, np.int64),
+        np.array(made.starts, np.int64),
+        _table(lines.lines, addresses, sizes),
+        np.array(made.in_arena, np.int64),
+        _given(schedule, ends[0], made.positions),
+        _made(schedule, ends[1], made.positions, sizes),
         total,
         workers,
     )
+
+
+@dataclass(slots=True)
+class _Arguments:
+    """The arguments of all lines one behind the other; a jump's is the address of its bool."""
+
+    offsets: Mapping[Storage, int]
+    values: list[int] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+    in_arena: list[int] = field(default_factory=list)
+    positions: dict[Storage, list[int]] = field(default_factory=dict)
+
+    def add(self, line: Line, sizes: Sizes) -> None:
+        self.starts.append(len(self.values))
+        if isinstance(line, Step):
+            for storage in line.storages:
+                self._add_storage(storage)
+            self.values += [evaluate(size, sizes) for size in line.sizes]
+        elif isinstance(line, Jump) and line.unless is not None:
+            self._add_storage(line.unless)
+
+    def _add_storage(self, storage: Storage) -> None:
+        if storage in self.offsets:
+            self.in_arena.append(len(self.values))
+            self.values.append(self.offsets[storage])
+            return
+        if storage.role != "constant":
+            self.positions.setdefault(storage, []).append(len(self.values))
+        self.values.append(_address(storage))
 
 
 def _address(storage: Storage) -> int:
@@ -122,40 +165,45 @@ def _made(
     return tuple(made)
 
 
-def _table(schedule: Schedule, addresses: Sequence[int], works: Sequence[int]) -> Array:
-    solo = [
-        work < SOLO_WORK or not _is_parallel(step.kernel.body)
-        for step, work in zip(schedule.steps, works, strict=True)
-    ]
+def _table(lines: Sequence[Line], addresses: Sequence[int], sizes: Sizes) -> Array:
+    """Rows of the machine; ``Bench`` puts in the addresses of arguments and bools."""
+    solo = [isinstance(line, Step) and _is_solo(line, sizes) for line in lines]
+    kernels = iter(addresses)
     rows = []
-    for place, address in enumerate(addresses):
-        last = place + 1 == len(addresses)
-        counts = any(isinstance(each, Contract) for each in walk(schedule.steps[place].kernel.body))
-        waits = last or counts or not (solo[place] and solo[place + 1])
+    for place, line in enumerate(lines):
+        if isinstance(line, Jump):
+            what = JUMP if line.unless is None else JUMP_UNLESS
+            rows.append((what, line.target, 0, 0) if what == JUMP else (what, 0, line.target, 0))
+            continue
+        if isinstance(line, Wait):
+            rows.append((BARRIER, 0, 0, 0))
+            continue
+        counts = any(isinstance(each, Contract) for each in walk(line.kernel.body))
+        jumps = place + 1 == len(lines) or not isinstance(lines[place + 1], Step)
+        waits = jumps or counts or not (solo[place] and solo[place + 1])
         what = RUN | (SOLO if solo[place] else 0) | (THEN_BARRIER if waits else 0)
-        rows.append((what, address, 0, 0))
+        rows.append((what, next(kernels), 0, 0))
     return np.array([*rows, (END, 0, 0, 0)], np.int64)
+
+
+def _is_solo(step: Step, sizes: Sizes) -> bool:
+    return evaluate(step.work, sizes) < SOLO_WORK or not _is_parallel(step.kernel.body)
 
 
 def _is_parallel(body: Sequence[Any]) -> bool:
     return any(isinstance(each, (Loop, Contract)) and each.parallel for each in walk(tuple(body)))
 
 
-def _place_all(schedule: Schedule, sizes: Sizes, threads: int) -> tuple[dict[Storage, int], int]:
+def _place_all(lines: Lines, sizes: Sizes, threads: int) -> tuple[dict[Storage, int], int]:
     """(where each storage lies in the arena, the bytes of the whole)."""
-    intervals: dict[Storage, tuple[int, int]] = {}
-    for place, step in enumerate(schedule.steps):
-        for storage in step.storages:
-            if storage.role == "arena":
-                first, _ = intervals.get(storage, (place, place))
-                intervals[storage] = (first, place)
+    intervals = find_lifetimes(lines)
     bytes_of = {storage: _bytes(storage, sizes) for storage in intervals}
     plain = [storage for storage in intervals if not storage.zeroed]
     places, total = plan_arena([(bytes_of[each], *intervals[each]) for each in plain])
     offsets = dict(zip(plain, places, strict=True))
     total = _aligned(total)
     total = _place_zeroed(intervals, bytes_of, sizes, offsets, total)
-    return offsets, _place_scratch(schedule, sizes, threads, offsets, total)
+    return offsets, _place_scratch(lines.lines, sizes, threads, offsets, total)
 
 
 def _place_zeroed(
@@ -183,12 +231,12 @@ def _place_zeroed(
 
 
 def _place_scratch(
-    schedule: Schedule, sizes: Sizes, threads: int, offsets: dict[Storage, int], total: int
+    lines: Sequence[Line], sizes: Sizes, threads: int, offsets: dict[Storage, int], total: int
 ) -> int:
     end = total
-    for step in schedule.steps:
+    for line in lines:
         place = total
-        for storage in step.storages:
+        for storage in line.storages if isinstance(line, Step) else ():
             if storage.role == "scratch":
                 offsets[storage] = place
                 place += _aligned(_bytes(storage, sizes) * threads)

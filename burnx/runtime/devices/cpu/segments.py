@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from burnx.dtype import is_complex, is_low_precision, string
 from burnx.fusion.expressions import VIRTUAL
+from burnx.fusion.folding import fold
 from burnx.fusion.scheduler import WRITERS
-from burnx.primitives import PRIMITIVES
 from burnx.program import Instruction, Program, Var
-from burnx.shape import Expr, product
+from burnx.shape import symbols
 from burnx.types import TensorType
-
-FOLDED_MOST = 1 << 16  # elements that a folded value may have more than its operands
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +37,7 @@ class Cut:
 def cut(program: Program) -> Cut:
     """The units of a program."""
     folded: dict[Var, Var] = {}
-    instructions = list(_fold(program.instructions, folded))
+    instructions = list(fold(program.instructions, folded))
     kept = {folded.get(var, var) for var in program.outputs}
     units: list[Unit] = [
         run if isinstance(run, Instruction) else Segment(tuple(run), (), ())
@@ -75,8 +70,72 @@ def is_native(instruction: Instruction) -> bool:
     values = [var for var in (*instruction.inputs, *instruction.outputs) if var is not None]
     if not all(_has_native_type(var) for var in values):
         return False
+    if name in ("cond", "loop"):
+        return not instruction.binds and _has_native_bodies(instruction)
     combined = instruction.attributes.get("reduction", "none") != "none"
     return not (combined and is_low_precision(values[0].type.dtype))  # type: ignore[union-attr]
+
+
+def _has_native_bodies(instruction: Instruction) -> bool:
+    """Whether all inside is native and no shape changes from turn to turn or from branch to branch."""
+    given = instruction.attributes
+    programs: Sequence[Program] = given["programs"] if "programs" in given else (given["program"],)
+    for program in programs:
+        if not all(is_native(each) and not each.binds for each in program.instructions):
+            return False
+        if not all(_has_native_type(var) for var in (*program.inputs, *program.outputs)):
+            return False
+        if instruction.primitive == "cond" and not _same_types(
+            program.outputs, instruction.outputs
+        ):
+            return False
+        if instruction.primitive == "loop" and not _keeps_types(instruction, program):
+            return False
+    return True
+
+
+def _keeps_types(loop: Instruction, program: Program) -> bool:
+    count = len(program.inputs) - 2
+    carried = loop.inputs[2 : 2 + count]
+    if any(var is None for var in carried):
+        return False
+    outputs = program.outputs[1 : 1 + count]
+    stacked = zip(program.outputs[1 + count :], loop.outputs[count:], strict=True)
+    return (
+        _same_types(program.inputs[2:], carried)  # type: ignore[arg-type]
+        and _same_types(outputs, carried)  # type: ignore[arg-type]
+        and all(_stacks(item, whole) for item, whole in stacked)
+        and not _free_symbols(loop, program)
+    )
+
+
+def _free_symbols(loop: Instruction, program: Program) -> bool:
+    """Whether the body binds sizes of its own."""
+    own = {
+        n
+        for var in program.inputs[2:]
+        if isinstance(var.type, TensorType)
+        for d in var.type.shape or ()
+        for n in symbols(d)
+    }
+    around = {
+        n
+        for var in loop.inputs
+        if var is not None and isinstance(var.type, TensorType)
+        for d in var.type.shape or ()
+        for n in symbols(d)
+    }
+    return not own <= around
+
+
+def _stacks(item: Var, whole: Var) -> bool:
+    one, two = item.type, whole.type
+    assert isinstance(one, TensorType) and isinstance(two, TensorType)
+    return one.shape is not None and two.shape is not None and two.shape[1:] == one.shape
+
+
+def _same_types(left: Sequence[Var], right: Sequence[Var]) -> bool:
+    return all(one.type == two.type for one, two in zip(left, right, strict=True))
 
 
 def _has_native_type(var: Var) -> bool:
@@ -106,56 +165,3 @@ def _linked(units: list[Unit], kept: set[Var]) -> Iterator[Unit]:
 def _in_order(outputs: Sequence[Var], members: Sequence[Instruction]) -> tuple[Var, ...]:
     wanted = set(outputs)
     return tuple(var for each in members for var in each.outputs if var in wanted)
-
-
-def _fold(instructions: Sequence[Instruction], folded: dict[Var, Var]) -> Iterator[Instruction]:
-    for instruction in instructions:
-        inputs = tuple(
-            folded.get(var, var) if var is not None else None for var in instruction.inputs
-        )
-        if any(one is not two for one, two in zip(inputs, instruction.inputs, strict=True)):
-            instruction = Instruction(
-                instruction.primitive,
-                inputs,
-                instruction.outputs,
-                instruction.attributes,
-                instruction.place,
-                instruction.binds,
-            )
-        arrays = _folded(instruction)
-        if arrays is None:
-            yield instruction
-            continue
-        for var, array in zip(instruction.outputs, arrays, strict=True):
-            folded[var] = Var(var.type, array)
-
-
-def _folded(instruction: Instruction) -> list[Any] | None:
-    """The outputs of an instruction whose operands are constants, if they are not much larger."""
-    operands = [var.array if var is not None else None for var in instruction.inputs]
-    primitive = PRIMITIVES[instruction.primitive]
-    known = all(v is None or v.array is not None for v in instruction.inputs)
-    if not known or not primitive.pure or instruction.binds:
-        return None
-    if any(_has_symbols(value) for value in instruction.attributes.values()):
-        return None
-    sizes = [_fixed_size(var) for var in instruction.outputs]
-    given = sum(array.size for array in operands if array is not None)
-    if None in sizes or sum(size or 0 for size in sizes) > given + FOLDED_MOST:
-        return None
-    result = primitive.evaluate(*operands, **instruction.attributes)
-    results = result if isinstance(result, (tuple, list)) else (result,)
-    return [np.asarray(each) for each in results]
-
-
-def _fixed_size(var: Var) -> int | None:
-    """How many elements a value has, where that is plain."""
-    shape = var.type.shape if isinstance(var.type, TensorType) else None
-    size = product(shape) if shape is not None else None
-    return size if isinstance(size, int) else None
-
-
-def _has_symbols(value: Any) -> bool:
-    if isinstance(value, tuple):
-        return any(_has_symbols(item) for item in value)
-    return isinstance(value, Expr)

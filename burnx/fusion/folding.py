@@ -1,0 +1,73 @@
+"""What is known before a program runs: instructions on constants are carried out once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from burnx.primitives import PRIMITIVES
+from burnx.program import Instruction, Var
+from burnx.shape import Expr, product
+from burnx.types import TensorType
+
+MOST = 1 << 16  # elements that a folded value may have more than its operands
+
+
+def fold(instructions: Sequence[Instruction], folded: dict[Var, Var]) -> Iterator[Instruction]:
+    """The instructions that are left; ``folded`` gets the constants that others became."""
+    for instruction in instructions:
+        instruction = replaced(instruction, folded)
+        arrays = _folded(instruction)
+        if arrays is None:
+            yield instruction
+            continue
+        for var, array in zip(instruction.outputs, arrays, strict=True):
+            folded[var] = Var(var.type, array)
+
+
+def replaced(instruction: Instruction, by: Mapping[Var, Var]) -> Instruction:
+    """An instruction that reads other values."""
+    inputs = tuple(by.get(var, var) if var is not None else None for var in instruction.inputs)
+    if all(one is two for one, two in zip(inputs, instruction.inputs, strict=True)):
+        return instruction
+    return Instruction(
+        instruction.primitive,
+        inputs,
+        instruction.outputs,
+        instruction.attributes,
+        instruction.place,
+        instruction.binds,
+    )
+
+
+def _folded(instruction: Instruction) -> list[Any] | None:
+    """The outputs of an instruction whose operands are constants, if they are not much larger."""
+    operands = [var.array if var is not None else None for var in instruction.inputs]
+    primitive = PRIMITIVES[instruction.primitive]
+    known = all(v is None or v.array is not None for v in instruction.inputs)
+    if not known or not primitive.pure or instruction.binds:
+        return None
+    if any(_has_symbols(value) for value in instruction.attributes.values()):
+        return None
+    sizes = [_fixed_size(var) for var in instruction.outputs]
+    given = sum(array.size for array in operands if array is not None)
+    if None in sizes or sum(size or 0 for size in sizes) > given + MOST:
+        return None
+    result = primitive.evaluate(*operands, **instruction.attributes)
+    results = result if isinstance(result, (tuple, list)) else (result,)
+    return [np.asarray(each) for each in results]
+
+
+def _fixed_size(var: Var) -> int | None:
+    """How many elements a value has, where that is plain."""
+    shape = var.type.shape if isinstance(var.type, TensorType) else None
+    size = product(shape) if shape is not None else None
+    return size if isinstance(size, int) else None
+
+
+def _has_symbols(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return any(_has_symbols(item) for item in value)
+    return isinstance(value, Expr)
