@@ -137,3 +137,19 @@ def guess_kind(head: bytes) -> str | None:
     if start and all(32 <= byte < 127 or byte in b"\t\r\n" for byte in start):
         return "a web page" if start.lstrip()[:1] == b"<" else "a text file"
     return None
+
+
+def let_go(array: Array) -> None:
+    """Give back the memory of a mapped file that an array lies in; reading it again reads the file again."""
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        base = base.base
+    if isinstance(base, memoryview):
+        base = base.obj
+    if not isinstance(base, mmap.mmap) or not hasattr(mmap, "MADV_DONTNEED"):
+        return
+    start = array.__array_interface__["data"][0] - np.frombuffer(base, np.uint8).ctypes.data
+    first = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE
+    last = (start + array.nbytes) // mmap.PAGESIZE * mmap.PAGESIZE
+    if array.flags.forc and 0 <= first < last <= len(base):
+        base.madvise(mmap.MADV_DONTNEED, first, last - first)

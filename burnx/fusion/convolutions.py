@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from burnx.dtype import DType
+from burnx.files import let_go
 from burnx.fusion.behind import write_behind
 from burnx.fusion.clusters import Cluster
 from burnx.fusion.elementwise import fill, steps_as_one
@@ -230,6 +231,7 @@ def _weights(
             for matrix in matrices
         ]
         joined = np.concatenate(parts) if len(parts) > 1 else parts[0]
+        let_go(weight.array)
         storage = Storage(joined.dtype, (int(joined.size),), "constant", array=joined)
         start = group * int(parts[0].size)
         if packing:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from burnx.dtype import DType, compute_dtype, is_float
+from burnx.files import let_go
 from burnx.fusion.behind import write_behind
 from burnx.fusion.clusters import Cluster
 from burnx.fusion.elementwise import fill
@@ -285,5 +286,6 @@ def packed(side: Operand, packing: str, sums: DType) -> tuple[Storage, int]:
     )
     parts = [pack(matrix.astype(sums, copy=False), packing) for matrix in matrices]
     joined = np.concatenate(parts) if len(parts) != 1 else parts[0]
+    let_go(side.var.array)
     storage = Storage(joined.dtype, (int(joined.size),), "constant", array=joined)
     return storage, int(parts[0].size) if parts else 0

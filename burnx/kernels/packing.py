@@ -49,7 +49,10 @@ def pack(matrix: Array, packing: str) -> Array:
     width, group = panel_width(packing), together(packing)
     inner, columns = matrix.shape
     panels, groups = -(-columns // width), -(-inner // group)
-    padded = np.zeros((groups * group, panels * width), matrix.dtype)
-    padded[:inner, :columns] = matrix
-    split = padded.reshape(groups, group, panels, width)
-    return np.ascontiguousarray(split.transpose(2, 0, 3, 1)).reshape(-1)
+    if inner % group or columns % width:
+        padded = np.zeros((groups * group, panels * width), matrix.dtype)
+        padded[:inner, :columns] = matrix
+        matrix = padded
+    result = np.empty((panels, groups, width, group), matrix.dtype)
+    result[...] = matrix.reshape(groups, group, panels, width).transpose(2, 0, 3, 1)
+    return result.reshape(-1)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from collections.abc import Mapping, MutableMapping, Sequence
+from functools import lru_cache
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -16,6 +18,7 @@ from burnx.fusion.storage import steps_in
 from burnx.kernels.clike import clike
 from burnx.kernels.text import kernel_text
 from burnx.program import Var
+from burnx.runtime.devices.cpu import llvm
 from burnx.runtime.devices.cpu.checks import check_sizes, find_demands
 from burnx.runtime.devices.cpu.llvm.contract_plan import choose_packing
 from burnx.runtime.devices.cpu.llvm.emitter import emit
@@ -28,6 +31,7 @@ from burnx.shape import symbols
 from burnx.types import TensorType
 
 Array = np.ndarray[Any, Any]
+STAYS_BYTES = 1 << 20  # constants from this size on are not copied to be aligned
 PLANS_MOST = 16  # sets of sizes that are kept ready
 
 
@@ -52,7 +56,7 @@ class Native:
         self._names = _names(segment, steps)
         self._plans: OrderedDict[tuple[int, ...], Plan] = OrderedDict()
         self._lock = Lock()
-        self._constants = _align_constants(steps)
+        _align_constants(steps)
 
     def run(self, values: MutableMapping[Var, Any], sizes: Mapping[str, int]) -> None:
         """Put the segment's outputs into ``values``.
@@ -99,18 +103,14 @@ def _empty(shape: tuple[int, ...], dtype: Any) -> Array:
         raise ModelError(f"not enough memory for a value of shape {shape}: {error}") from error
 
 
-def _align_constants(steps: Sequence[Any]) -> int:
-    """Constants as kernels read them: whole and aligned; returns how many there are."""
+def _align_constants(steps: Sequence[Any]) -> None:
+    """Constants as kernels read them; large ones may stay where they lie in a mapped file."""
     found = {s for step in steps for s in step.storages if s.role == "constant"}
     for storage in found:
         array = storage.array
-        if array is not None and (not array.flags.aligned or not _is_laid_out(storage)):
+        crooked = not array.flags.aligned and array.nbytes < STAYS_BYTES
+        if crooked or not array.flags.c_contiguous:
             storage.array = np.array(array, order="C")
-    return len(found)
-
-
-def _is_laid_out(storage: Any) -> bool:
-    return bool(storage.array.flags.c_contiguous)
 
 
 def _names(segment: Segment, steps: Sequence[Any]) -> tuple[str, ...]:
@@ -126,7 +126,16 @@ def _names(segment: Segment, steps: Sequence[Any]) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
+@lru_cache(maxsize=1)
+def emitter_stamp() -> str:
+    """Which emitter this is: objects of another one are not taken from the cache."""
+    folder = Path(llvm.__file__).parent
+    files = sorted(folder.glob("*.py"))
+    return repr([(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files]) + "\n"
+
+
 def _compile(steps: Sequence[Any], target: Target) -> list[int]:
+    stamp = emitter_stamp()
     debug = os.environ.get("BURNX_DEBUG") == "kernels"
     wanted = []
     shown: set[str] = set()
@@ -135,7 +144,7 @@ def _compile(steps: Sequence[Any], target: Target) -> list[int]:
         if debug and text not in shown:
             shown.add(text)
             print(f"# {step.place}\n{text}\n{clike(step.kernel)}\n")
-        wanted.append((text, lambda kernel=step.kernel: emit(kernel, target)))
+        wanted.append((stamp + text, lambda kernel=step.kernel: emit(kernel, target)))
     return load_many(wanted, target)
 
 

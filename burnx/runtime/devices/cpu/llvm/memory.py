@@ -42,9 +42,8 @@ def load(context: Context, buffer: Buffer, index: Dim) -> Ssa:
 
 def _load_at(context: Context, buffer: Buffer, place: Ssa, lanes: int) -> Ssa:
     type_ = memory_type(buffer.dtype)
-    raw = context.writer.load(
-        type_ if lanes == 1 else f"<{lanes} x {type_}>", place, size_bytes(buffer.dtype)
-    )
+    # a constant may lie anywhere in a mapped file, and no processor here minds
+    raw = context.writer.load(type_ if lanes == 1 else f"<{lanes} x {type_}>", place, 1)
     return from_memory(context, raw, buffer.dtype)
 
 
