@@ -27,8 +27,10 @@ from burnx.kernels.ir import (
     Store,
 )
 from burnx.kernels.packing import pack, packed_size
+from burnx.runtime.devices.cpu.compile import compile_object
 from burnx.runtime.devices.cpu.llvm.contract_plan import choose_packing
-from burnx.runtime.devices.cpu.target import find_target
+from burnx.runtime.devices.cpu.llvm.emitter import Unsupported, emit
+from burnx.runtime.devices.cpu.target import describe, describe_named, find_target
 from burnx.shape import symbol
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -47,13 +49,15 @@ def sized(low=0, high=70):
 
 @cache
 def matrix_product(left, right, total, layout, parallel=True):
-    """``c = a @ b``; ``layout``: packed, rows (b is K x N), columns (b is N x K), spread (every second column)."""
     dtypes = DTYPES[left], DTYPES[right], DTYPES[total]
+    packing = choose_packing(find_target(), *dtypes) if layout == "packed" else ""
+    return build(product_kernel(dtypes, layout, packing, parallel)), packing
+
+
+def product_kernel(dtypes, layout, packing, parallel=True):
+    """``c = a @ b``; ``layout``: packed, rows (b is K x N), columns (b is N x K), spread (every second column)."""
     a, b, c = (Buffer(name, dtype) for name, dtype in zip("abc", dtypes, strict=True))
     where = {"packed": 0, "rows": k * N + n, "columns": n * K + k, "spread": (k * N + n) * 2}
-    packing = ""
-    if layout == "packed":
-        packing = choose_packing(find_target(), dtypes[0], dtypes[1], dtypes[2])
     statement = Contract(
         "sum",
         (("m", M),),
@@ -66,8 +70,7 @@ def matrix_product(left, right, total, layout, parallel=True):
         packing,
         parallel,
     )
-    kernel = Kernel((a, b, c), ("M", "N", "K"), (statement,))
-    return build(kernel), packing
+    return Kernel((a, b, c), ("M", "N", "K"), (statement,))
 
 
 def lay_out(b, layout, packing):
@@ -313,3 +316,30 @@ def test_bytes_are_packed_with_their_k_together():
 def test_bfloat16_is_a_dtype_of_weights():
     packed = pack(np.ones((2, 2), ml_dtypes.bfloat16), "bfloat16:8")
     assert packed.dtype == ml_dtypes.bfloat16 and packed.size == 16
+
+
+# --- other processors -----------------------------------------------------------------------------------------------
+
+TARGETS = {
+    "avx512-vnni": describe_named("x86_64-unknown-linux-gnu", "icelake-server"),
+    "avx512": describe_named("x86_64-unknown-linux-gnu", "skylake-avx512"),
+    "sse2": describe("x86_64-unknown-linux-gnu", "x86-64", set(), ""),
+    "neon": describe("aarch64-unknown-linux-gnu", "neoverse-n1", set(), ""),
+}
+
+
+@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize("names", [("float32",) * 3, *NUMBERS[1:2], *NUMBERS[7:9]], ids="-".join)
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
+def test_other_processors_have_code(target, names, packed):
+    dtypes = tuple(DTYPES[name] for name in names)
+    packing = choose_packing(target, *dtypes) if packed else ""
+    kernel = product_kernel(dtypes, "packed" if packed else "columns", packing)
+    assert len(compile_object(emit(kernel, target), target)) > 500
+
+
+def test_a_packing_of_another_processor_is_refused():
+    neon = TARGETS["neon"]
+    dtypes = DTYPES["uint8"], DTYPES["int8"], DTYPES["int32"]
+    with pytest.raises(Unsupported, match="does not take the packing 8x4:64"):
+        emit(product_kernel(dtypes, "packed", "8x4:64"), neon)

@@ -20,7 +20,9 @@ class Jump:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Wait:
-    """All workers wait for each other: all have read the bool that decided before it is written again."""
+    """All workers wait for each other: all have read the bool ``held`` before its memory is written again."""
+
+    held: Storage
 
 
 Line = Step | Jump | Wait
@@ -45,19 +47,20 @@ class Lines:
     def _add_loop(self, node: Repeat) -> None:
         start = len(self.lines)
         leave = Jump(unless=node.going)
-        self.lines += [leave, Wait()]
+        self.lines += [leave, Wait(node.going)]
         self.add(node.body)
         self.lines.append(Jump(start))
-        leave.target = len(self.lines)
         self.loops.append((start, len(self.lines) - 1))
+        leave.target = len(self.lines)
+        self.lines.append(Wait(node.going))
 
     def _add_branch(self, node: Branch) -> None:
-        other = Jump(unless=node.condition)
-        self.lines.append(other)
+        other, end = Jump(unless=node.condition), Jump()
+        self.lines += [other, Wait(node.condition)]
         self.add(node.then)
-        end = Jump()
         self.lines.append(end)
         other.target = len(self.lines)
+        self.lines.append(Wait(node.condition))
         self.add(node.otherwise)
         end.target = len(self.lines)
 
@@ -80,8 +83,8 @@ def find_lifetimes(lines: Lines) -> dict[Storage, Interval]:
         used: tuple[Storage | None, ...] = ()
         if isinstance(line, Step):
             used = line.storages
-        elif isinstance(line, Jump):
-            used = (line.unless,)
+        else:
+            used = (line.unless if isinstance(line, Jump) else line.held,)
         for storage in used:
             if storage is None or storage.role != "arena":
                 continue

@@ -15,6 +15,7 @@ import numpy as np
 from burnx.errors import ModelError
 from burnx.fusion.scheduler import Traits, schedule
 from burnx.fusion.storage import steps_in
+from burnx.kernels.blocking import block_windows
 from burnx.kernels.clike import clike
 from burnx.kernels.text import kernel_text
 from burnx.program import Var
@@ -140,11 +141,12 @@ def _compile(steps: Sequence[Any], target: Target) -> list[int]:
     wanted = []
     shown: set[str] = set()
     for step in steps:
-        text = kernel_text(step.kernel)
+        kernel = block_windows(step.kernel)
+        text = kernel_text(kernel)
         if debug and text not in shown:
             shown.add(text)
-            print(f"# {step.place}\n{text}\n{clike(step.kernel)}\n")
-        wanted.append((stamp + text, lambda kernel=step.kernel: emit(kernel, target)))
+            print(f"# {step.place}\n{text}\n{clike(kernel)}\n")
+        wanted.append((stamp + text, lambda kernel=kernel: emit(kernel, target)))
     return load_many(wanted, target)
 
 
