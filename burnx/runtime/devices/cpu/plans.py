@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from burnx.errors import DeviceError
-from burnx.fusion.storage import Schedule, Step, Storage, steps_in
+from burnx.fusion.storage import Schedule, Step, Storage
 from burnx.kernels.ir import Contract, Loop, walk
 from burnx.program import Var
 from burnx.runtime.devices.cpu.lines import (
@@ -99,9 +99,7 @@ def make_plan(
     made = _Arguments(offsets)
     for line in lines.lines:
         made.add(line, sizes)
-    works = [max(evaluate(step.work, sizes), 0) for step in steps_in(schedule.steps)]
-    turns = _LOOP_TURNS if lines.loops else 1
-    workers = 1 if sum(works) * turns < ALONE_WORK else threads
+    workers = 1 if _shared_work(lines, sizes) < ALONE_WORK else threads
     return Plan(
         np.array(made.values, np.int64),
         np.array(made.starts, np.int64),
@@ -184,6 +182,16 @@ def _table(lines: Sequence[Line], addresses: Sequence[int], sizes: Sizes) -> Arr
         what = RUN | (SOLO if solo[place] else 0) | (THEN_BARRIER if waits else 0)
         rows.append((what, next(kernels), 0, 0))
     return np.array([*rows, (END, 0, 0, 0)], np.int64)
+
+
+def _shared_work(lines: Lines, sizes: Sizes) -> int:
+    """About how many operations are divided among workers."""
+    total = 0
+    for place, line in enumerate(lines.lines):
+        if isinstance(line, Step) and not _is_solo(line, sizes):
+            turns = _LOOP_TURNS if any(a <= place <= b for a, b in lines.loops) else 1
+            total += max(evaluate(line.work, sizes), 0) * turns
+    return total
 
 
 def _is_solo(step: Step, sizes: Sizes) -> bool:
