@@ -144,13 +144,14 @@ def write_attention(scheduler: Scheduler, cluster: Cluster) -> None:
     at = scheduler.expressions(cluster.members)
     batch = variables(at, one.shape, one.batch)
     count = one.shape[one.free[0]]
-    block = at.variable((count + STRIP - 1) // STRIP)
-    height = minimum(STRIP, count - block * STRIP)
+    strip_rows = _strip_rows(count)
+    block = at.variable((count + strip_rows - 1) // strip_rows)
+    height = minimum(strip_rows, count - block * strip_rows)
     inside = at.variable(height)
-    at.ranges[str(inside)] = STRIP
-    row = block * STRIP + inside
+    at.ranges[str(inside)] = strip_rows
+    row = block * strip_rows + inside
     sums = accumulating(dtype_of(one.var), first.seed.attributes["dtype"])
-    scores = scheduler.scratch(sums, (STRIP, two.shape[two.free[0]]))
+    scores = scheduler.scratch(sums, (strip_rows, two.shape[two.free[0]]))
     strip = _Strip(scheduler, at, batch, row, inside, height, scores)
     scored, index, column = _score(strip, first, one, two)
     softened = _soften(strip, rows, index, column)
@@ -163,6 +164,14 @@ def write_attention(scheduler: Scheduler, cluster: Cluster) -> None:
         body = [Loop(name, extent, tuple(body), parallel=True)]
     work = product((*one.shape, two.shape[two.free[0]])) * 2
     scheduler.step(at, body, writes, work, cluster.seed.place)
+
+
+def _strip_rows(count: Dim) -> int:
+    """Rows of a strip, so that strips are about equal."""
+    if not isinstance(count, int) or count == 0:
+        return STRIP
+    strips = -(-count // STRIP)
+    return -(-count // strips)
 
 
 def _own_members(cluster: Cluster) -> list[Instruction]:

@@ -55,7 +55,8 @@ def _inner(
     names = dict(zip(program.captures, operands, strict=True))
     given = {inner: outer for inner, outer in names.items() if outer is not None}
     folded: dict[Var, Var] = {}
-    instructions = list(fold([replaced(each, given) for each in program.instructions], folded))
+    renamed = [replaced(each, given) for each in program.instructions]
+    instructions = fold(renamed, folded, program.outputs)
     outputs = [folded.get(var, given.get(var, var)) for var in program.outputs]
     return schedule_inner(scheduler, instructions, outputs, memory), outputs
 

@@ -197,7 +197,39 @@ def _cast(at: Expressions, instruction: Instruction, index: Index) -> Value:
         value = Cast(
             Cast(value, dtype_of(source), False), value.dtype
         )  # it may not have been rounded yet
+    if is_integer(target) and _lies_within(value, target):
+        whole = Cast(value, np.dtype(np.int32))  # the same number, and quicker to get
+        return as_working(as_stored(whole, target), target)
+    if isinstance(value, Cast) and _narrows_exactly(value) and is_integer(target):
+        return as_working(as_stored(value.value, target), target)
     return as_working(Cast(value, target, saturate), target)
+
+
+def _lies_within(value: Value, target: DType) -> bool:
+    """Whether a float was clipped to what a small integer holds."""
+    if target.kind not in "iu" or target.itemsize > 2 or value.dtype.kind != "f":
+        return False
+    bounds: dict[str, float] = {}
+    while isinstance(value, Apply) and value.function in ("min", "max"):
+        ends = [each for each in value.arguments if isinstance(each, Constant)]
+        if len(ends) != 1:
+            break
+        bounds.setdefault(value.function, float(ends[0].value))
+        value = next(each for each in value.arguments if each is not ends[0])
+    info = np.iinfo(target)
+    low, high = bounds.get("max", -np.inf), bounds.get("min", np.inf)
+    return info.min <= low <= info.max and info.min <= high <= info.max
+
+
+def _narrows_exactly(value: Cast) -> bool:
+    """Whether a small integer was made from int32 whose value it holds: the wider one can be read instead."""
+    inner = value.value
+    return (
+        value.dtype.kind in "iu"
+        and isinstance(inner, Cast)
+        and inner.dtype == np.int32
+        and _lies_within(inner.value, value.dtype)
+    )
 
 
 def _bitcast(at: Expressions, instruction: Instruction, index: Index) -> Value:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,19 +12,37 @@ from burnx.program import Instruction, Var
 from burnx.shape import Expr, product
 from burnx.types import TensorType
 
-MOST = 1 << 16  # elements that a folded value may have more than its operands
+MOST = 1 << 16  # elements that a folded value may have where its operands have fewer
 
 
-def fold(instructions: Sequence[Instruction], folded: dict[Var, Var]) -> Iterator[Instruction]:
-    """The instructions that are left; ``folded`` gets the constants that others became."""
+def fold(
+    instructions: Sequence[Instruction], folded: dict[Var, Var], kept: Iterable[Var] = ()
+) -> list[Instruction]:
+    """The instructions that are left; ``folded`` gets the constants that others became, ``kept`` are read outside.
+
+    A constant that was only spread out is not stored so, but what is worked out from it may be.
+    """
+    left: list[Instruction] = []
+    spread: dict[Var, Any] = {}
     for instruction in instructions:
         instruction = replaced(instruction, folded)
-        arrays = _folded(instruction)
+        arrays = _folded(instruction, spread)
         if arrays is None:
-            yield instruction
+            left.append(instruction)
             continue
         for var, array in zip(instruction.outputs, arrays, strict=True):
             folded[var] = Var(var.type, array)
+    return _without_unread(left, spread, {folded.get(var, var) for var in kept})
+
+
+def _without_unread(
+    instructions: Sequence[Instruction], spread: Mapping[Var, Any], kept: set[Var]
+) -> list[Instruction]:
+    """The instructions without those that only spread constants for others that are gone."""
+    read = kept | {var for each in instructions for var in each.inputs if var is not None}
+    return [
+        each for each in instructions if each.outputs[0] not in spread or each.outputs[0] in read
+    ]
 
 
 def replaced(instruction: Instruction, by: Mapping[Var, Var]) -> Instruction:
@@ -42,22 +60,31 @@ def replaced(instruction: Instruction, by: Mapping[Var, Var]) -> Instruction:
     )
 
 
-def _folded(instruction: Instruction) -> list[Any] | None:
+def _folded(instruction: Instruction, spread: dict[Var, Any]) -> list[Any] | None:
     """The outputs of an instruction whose operands are constants, if they are not much larger."""
-    operands = [var.array if var is not None else None for var in instruction.inputs]
+    operands = [_known(var, spread) if var is not None else None for var in instruction.inputs]
     primitive = PRIMITIVES[instruction.primitive]
-    known = all(v is None or v.array is not None for v in instruction.inputs)
+    known = all(
+        v is None or a is not None for v, a in zip(instruction.inputs, operands, strict=True)
+    )
     if not known or not primitive.pure or instruction.binds:
         return None
     if any(_has_symbols(value) for value in instruction.attributes.values()):
         return None
     sizes = [_fixed_size(var) for var in instruction.outputs]
     given = sum(array.size for array in operands if array is not None)
-    if None in sizes or sum(size or 0 for size in sizes) > given + MOST:
+    if None in sizes or sum(size or 0 for size in sizes) > max(given, MOST):
+        if instruction.primitive == "broadcast" and None not in sizes:
+            (var,) = instruction.outputs
+            spread[var] = primitive.evaluate(*operands, **instruction.attributes)
         return None
     result = primitive.evaluate(*operands, **instruction.attributes)
     results = result if isinstance(result, (tuple, list)) else (result,)
     return [np.asarray(each) for each in results]
+
+
+def _known(var: Var, spread: Mapping[Var, Any]) -> Any:
+    return var.array if var.array is not None else spread.get(var)
 
 
 def _fixed_size(var: Var) -> int | None:

@@ -37,7 +37,7 @@ class Cut:
 def cut(program: Program) -> Cut:
     """The units of a program."""
     folded: dict[Var, Var] = {}
-    instructions = list(fold(program.instructions, folded))
+    instructions = fold(program.instructions, folded, program.outputs)
     kept = {folded.get(var, var) for var in program.outputs}
     units: list[Unit] = [
         run if isinstance(run, Instruction) else Segment(tuple(run), (), ())
