@@ -21,6 +21,7 @@ from burnx.runtime.devices.cpu.llvm.contract_plan import choose_packing
 from burnx.runtime.devices.cpu.llvm.emitter import emit
 from burnx.runtime.devices.cpu.objects import load_many
 from burnx.runtime.devices.cpu.plans import Bench, Plan, make_plan
+from burnx.runtime.devices.cpu.reports import Times, note, watch
 from burnx.runtime.devices.cpu.segments import Segment
 from burnx.runtime.devices.cpu.target import Target, find_target
 from burnx.runtime.devices.cpu.threads import run_steps
@@ -54,8 +55,13 @@ class Native:
         self._lock = Lock()
         self._constants = _align_constants(steps)
 
-    def run(self, values: MutableMapping[Var, Any], sizes: Mapping[str, int]) -> None:
-        """Put the segment's outputs into ``values``.
+    def run(
+        self,
+        values: MutableMapping[Var, Any],
+        sizes: Mapping[str, int],
+        times_ns: Times | None = None,
+    ) -> None:
+        """Put the segment's outputs into ``values``; ``times_ns`` collects what each kernel takes.
 
         Raises: Failed, ShapeError.
         """
@@ -72,7 +78,10 @@ class Native:
             array = _empty(shape, var.type.dtype)  # type: ignore[union-attr]
             arguments[where] = array.__array_interface__["data"][0]
             values[var] = array
+        spent = None if times_ns is None else watch(bench.state, len(bench.table))
         went_well = run_steps(bench.steps, bench.state_address, plan.workers)
+        if times_ns is not None and spent is not None:
+            note(times_ns, self.schedule.steps, bench.state, spent)
         if not went_well:
             bench.state[:] = 0
             raise Failed

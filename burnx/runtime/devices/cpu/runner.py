@@ -52,7 +52,7 @@ class Runner(Interpreter):
         try:
             for unit in made.units:
                 if isinstance(unit, Native):
-                    unit.run(values, known)
+                    unit.run(values, known, self.times_ns)
                 else:
                     self.step(unit, values, known)
         except Failed:
