@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from burnx.errors import BurnxError
 from burnx.primitives import PRIMITIVES
 from burnx.program import Instruction, Var
 from burnx.shape import Expr, product
@@ -55,7 +56,10 @@ def _folded(instruction: Instruction) -> list[Any] | None:
     given = sum(array.size for array in operands if array is not None)
     if None in sizes or sum(size or 0 for size in sizes) > given + MOST:
         return None
-    result = primitive.evaluate(*operands, **instruction.attributes)
+    try:
+        result = primitive.evaluate(*operands, **instruction.attributes)
+    except (BurnxError, ArithmeticError, LookupError, TypeError, ValueError, MemoryError):
+        return None  # the error belongs to the run, which may never come here
     results = result if isinstance(result, (tuple, list)) else (result,)
     return [np.asarray(each) for each in results]
 

@@ -104,7 +104,7 @@ class Native:
 def _empty(shape: tuple[int, ...], dtype: Any) -> Array:
     try:
         return np.empty(shape, dtype)
-    except MemoryError as error:
+    except (MemoryError, ValueError) as error:
         raise ModelError(f"not enough memory for a value of shape {shape}: {error}") from error
 
 
