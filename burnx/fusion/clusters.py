@@ -11,7 +11,9 @@ from burnx.shape import Dim, Shape
 
 PRODUCTS = frozenset(("contract", "conv"))
 ELEMENTWISE = frozenset(("map", "cast", "bitcast"))
-MEMBERS_MOST = 64  # of a cluster: its values are expressions of each other, and must not be too deep
+MEMBERS_MOST = (
+    64  # of a cluster: its values are expressions of each other, and must not be too deep
+)
 
 
 @dataclass(slots=True, eq=False)

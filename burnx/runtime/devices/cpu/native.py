@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from burnx.errors import ModelError
+from burnx.errors import ModelError, ShapeError
 from burnx.fusion.scheduler import Traits, schedule
 from burnx.fusion.storage import steps_in
 from burnx.kernels.clike import clike
 from burnx.kernels.text import kernel_text
 from burnx.program import Var
-from burnx.runtime.devices.cpu.checks import check_sizes, find_demands
+from burnx.runtime.devices.cpu.checks import check_sizes, find_demands, find_inner_demands
 from burnx.runtime.devices.cpu.llvm.contract_plan import choose_packing
 from burnx.runtime.devices.cpu.llvm.emitter import emit
 from burnx.runtime.devices.cpu.objects import load_many
@@ -33,7 +33,7 @@ PLANS_MOST = 16  # sets of sizes that are kept ready
 
 
 class Failed(Exception):
-    """A kernel met an index outside its axis."""
+    """A kernel met an index outside its axis, or a body that may never run has sizes that do not fit."""
 
 
 class Native:
@@ -50,6 +50,7 @@ class Native:
         steps = list(steps_in(self.schedule.steps))
         self.addresses = _compile(steps, target)
         self._demands = find_demands(segment.instructions)
+        self._inner_demands = find_inner_demands(segment.instructions)
         self._names = _names(segment, steps)
         self._plans: OrderedDict[tuple[int, ...], Plan] = OrderedDict()
         self._lock = Lock()
@@ -87,12 +88,20 @@ class Native:
             raise Failed
         plan.free.append(bench)
 
+    def _check_bodies(self, sizes: Mapping[str, int]) -> None:
+        """Raises: Failed where a body's sizes do not fit: whether it runs is not known here."""
+        try:
+            check_sizes(self._inner_demands, sizes)
+        except ShapeError as error:
+            raise Failed from error
+
     def _plan(self, sizes: Mapping[str, int]) -> Plan:
         key = tuple(sizes[name] for name in self._names)
         plan = self._plans.get(key)
         if plan is None:
             with self._lock:
                 check_sizes(self._demands, sizes)
+                self._check_bodies(sizes)
                 ends = (self.segment.inputs, self.segment.outputs)
                 plan = make_plan(self.schedule, self.addresses, sizes, ends, self.threads)
                 self._plans[key] = plan

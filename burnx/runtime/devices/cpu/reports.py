@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from burnx.dtype import dtype_name
-from burnx.fusion.storage import Step
+from burnx.fusion.storage import Node, Step
 from burnx.kernels.ir import Carry, Contract, Fold, Kernel, Store, walk
 from burnx.program import Instruction, Program, Var, bodies
+from burnx.runtime.devices.cpu.lines import make_lines
 from burnx.runtime.devices.cpu.machine import PROFILE_OFFSET
 from burnx.runtime.devices.cpu.segments import Segment, cut
 from burnx.types import TensorType
@@ -54,11 +55,11 @@ def watch(state: Array, steps: int) -> Array:
     return spent
 
 
-def note(times: Times, steps: Sequence[Step], state: Array, spent: Array) -> None:
+def note(times: Times, nodes: Sequence[Node], state: Array, spent: Array) -> None:
     """Add what steps took, by kind of kernel and node, and watch no longer."""
     state[PROFILE_OFFSET : PROFILE_OFFSET + 8] = 0
-    for step, elapsed_ns in zip(steps, spent.tolist(), strict=False):
-        label = f"{kind(step.kernel)} {step.place}"
+    for line, elapsed_ns in zip(make_lines(nodes).lines, spent.tolist(), strict=False):
+        label = f"{kind(line.kernel)} {line.place}".rstrip() if isinstance(line, Step) else "jump"
         times[label] = times.get(label, 0) + elapsed_ns
 
 
