@@ -54,17 +54,13 @@ def load(
     Raises: ModelError, UnsupportedError, DeviceError, UsageError.
     """
     where = find_device(device)
-    check_options(options)
-    if options.get("no_lift"):
-        from burnx.passes import check_passes
-
-        check_passes(options["no_lift"])
+    _check(options)
     if isinstance(source, (str, Path)) and is_source(source):
-        return LoadedModel(trace_module(load_network(source)), where)
+        return LoadedModel(trace_module(load_network(source)), where, options)
     from burnx.importer.onnx_file import read_model
     from burnx.importer.onnx_graph import import_graph
 
-    return LoadedModel(import_graph(read_model(source, base_dir)), where)
+    return LoadedModel(import_graph(read_model(source, base_dir)), where, options)
 
 
 def import_onnx(
@@ -142,13 +138,25 @@ def export_onnx(
     write_model(graph, Path(path), opset)
 
 
-def compile(model: Callable[..., Any], device: str | Device | None = None) -> Compiled:
+def _check(options: RunOptions) -> None:
+    check_options(options)
+    if options.get("no_lift"):
+        from burnx.passes import check_passes
+
+        check_passes(options["no_lift"])
+
+
+def compile(
+    model: Callable[..., Any], device: str | Device | None = None, **options: Unpack[RunOptions]
+) -> Compiled:
     """A module or function that is captured once for each kind of input and then only run.
 
     A Python decision on a tensor's value inside it is an error that names its line.  New weights are noticed; another
-    change of the module is not.
+    change of the module is not.  Options: those of ``load``.
     """
 
+    where = find_device(device)
+    _check(options)
     _check_callable(model)
 
     def capture(inputs: Mapping[str, Any]) -> Graph:
@@ -159,7 +167,7 @@ def compile(model: Callable[..., Any], device: str | Device | None = None) -> Co
 
     names = [each.name for each in _signature(model)]
     title = getattr(model, "__qualname__", type(model).__name__)
-    return Compiled(names, capture, weights, find_device(device), title)
+    return Compiled(names, capture, weights, where, title=title, options=options)
 
 
 # ------------------------------------------------------------------------------- arguments of what is traced

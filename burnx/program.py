@@ -6,7 +6,7 @@ whose output sizes depend on data (``Instruction.binds``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,3 +75,19 @@ class Program:
     captured: tuple[Var, ...] = ()
     instructions: list[Instruction] = field(default_factory=list)
     regions: list[Region] = field(default_factory=list)
+
+
+def bodies(instruction: Instruction) -> Iterator[Program]:
+    """The programs that an instruction runs."""
+    for value in instruction.attributes.values():
+        for each in value if isinstance(value, tuple) else (value,):
+            if isinstance(each, Program):
+                yield each
+
+
+def walk(program: Program) -> Iterator[Instruction]:
+    """All instructions of a program, those in bodies included."""
+    for instruction in program.instructions:
+        yield instruction
+        for body in bodies(instruction):
+            yield from walk(body)

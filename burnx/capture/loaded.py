@@ -62,8 +62,10 @@ class LoadedModel:
     independent.
     """
 
-    def __init__(self, graph: Graph, where: Device) -> None:
-        self.graph, self.device = graph, where
+    def __init__(
+        self, graph: Graph, where: Device, options: Mapping[str, Any] | None = None
+    ) -> None:
+        self.graph, self.device, self.options = graph, where, dict(options or {})
         self.inputs = tuple(
             describe(value.type, value.name, value in graph.defaults) for value in graph.inputs
         )
@@ -102,18 +104,19 @@ class LoadedModel:
         return self._executable(values)(values)
 
     def profile(self, inputs: Mapping[str, Any]) -> list[tuple[str, int]]:
-        """Where a run spends its time: (node or primitive, elapsed_ns), slowest first."""
+        """Where a run spends its time: (primitive or kind of kernel, and node; elapsed_ns), slowest first."""
         values = self._values(inputs)
         # a runner of its own: other threads may be running on the kept one
-        executable = prepare(self._executable(values).program, self.device)
+        executable = prepare(self._executable(values).program, self.device, self.options)
+        executable(values)  # the first run also makes plans, and its memory is new
         times = executable.runner.times_ns = {}
         executable(values)
-        rows = [(f"{each.primitive} {each.place}", spent) for each, spent in times.items()]
-        return sorted(rows, key=lambda row: -row[1])
+        return sorted(times.items(), key=lambda row: -row[1])
 
     def placement(self) -> dict[str, int]:
-        """How often each thing that runs in Python between native segments occurs, for the declared inputs."""
-        return placement(lower(self.graph, [value.type for value in self.graph.inputs]))
+        """How often each thing occurs that Python carries out on this device, for the declared inputs."""
+        program = lower(self.graph, [value.type for value in self.graph.inputs])
+        return placement(program, self.device)
 
     def _executable(self, values: Sequence[Any]) -> Executable:
         key = signature(values)
@@ -125,7 +128,7 @@ class LoadedModel:
                     pairs = zip(self.graph.inputs, values, strict=True)
                     types = [_run_type(value, given) for value, given in pairs]
                     executable = self._executables[key] = prepare(
-                        lower(self.graph, types), self.device
+                        lower(self.graph, types), self.device, self.options
                     )
         return executable
 
@@ -172,10 +175,12 @@ class Compiled:
         capture: Callable[[Mapping[str, Any]], Graph],
         weights: Callable[[], list[Any]],
         where: Device,
+        *,
         title: str = "",
+        options: Mapping[str, Any] | None = None,
     ) -> None:
         self._names, self._capture, self._weights, self.device = names, capture, weights, where
-        self.title = title
+        self.title, self.options = title, dict(options or {})
         self._seen: list[Any] = []
         self._models: dict[Any, LoadedModel] = {}
         self._lock = Lock()
@@ -208,7 +213,8 @@ class Compiled:
             with self._lock:
                 model = self._models.get(key)
                 if model is None:
-                    model = self._models[key] = LoadedModel(self._capture(given), self.device)
+                    graph = self._capture(given)
+                    model = self._models[key] = LoadedModel(graph, self.device, self.options)
         return model
 
 

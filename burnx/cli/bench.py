@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import pickle
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -70,11 +69,13 @@ def results(timings: Mapping[str, Timing]) -> dict[str, Any]:
 
 
 def thread_count(request: ModelRequest) -> int:
-    """The threads that every engine gets."""
-    if request.threads is not None:
-        return request.threads
-    asked = os.environ.get("BURNX_THREADS", "")
-    return int(asked) if asked.isdecimal() and int(asked) > 0 else len(os.sched_getaffinity(0))
+    """The threads that every engine gets.
+
+    Raises: UsageError if BURNX_THREADS is not a whole number from 1 on.
+    """
+    from burnx.runtime.devices.cpu.processors import count_threads
+
+    return count_threads(request.threads)
 
 
 def _check(request: ModelRequest, against: Sequence[str], plot: str | None) -> None:

@@ -20,7 +20,7 @@ Call = Callable[[], object]
 class Job:
     """What a child is to do: run ``model`` in ``engine`` on the inputs pickled at ``inputs``.
 
-    ``options`` are the keyword arguments of ``burnx.load``; other engines take none.
+    ``options`` are the keyword arguments of ``burnx.load`` beside ``threads``; other engines take none.
     """
 
     engine: str
@@ -50,7 +50,7 @@ def check_installed(name: str) -> None:
 def _open_burnx(job: Job, inputs: Mapping[str, Any]) -> Call:
     from burnx import api
 
-    model = api.load(job.model, **job.options)
+    model = api.load(job.model, threads=job.threads, **job.options)
     return lambda: model.run(dict(inputs))
 
 

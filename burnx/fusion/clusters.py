@@ -11,6 +11,9 @@ from burnx.shape import Dim, Shape
 
 PRODUCTS = frozenset(("contract", "conv"))
 ELEMENTWISE = frozenset(("map", "cast", "bitcast"))
+MEMBERS_MOST = (
+    64  # of a cluster: its values are expressions of each other, and must not be too deep
+)
 
 
 @dataclass(slots=True, eq=False)
@@ -73,7 +76,7 @@ def _grow(cluster: Cluster, uses: Uses, owners: dict[Instruction, Cluster]) -> N
     spaces: dict[Var, object] = dict.fromkeys(cluster.seed.outputs, "seed")
     queue = [reader for var in cluster.seed.outputs for reader in uses.readers.get(var, ())]
     tried: set[Instruction] = set()
-    while queue:
+    while queue and len(cluster.members) < MEMBERS_MOST:
         queue.sort(key=uses.order.__getitem__, reverse=True)
         candidate = queue.pop()
         if candidate in owners or candidate in tried:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from burnx.errors import BurnxError
 from burnx.primitives import PRIMITIVES
 from burnx.program import Instruction, Var
 from burnx.shape import Expr, product
@@ -78,7 +79,10 @@ def _folded(instruction: Instruction, spread: dict[Var, Any]) -> list[Any] | Non
             (var,) = instruction.outputs
             spread[var] = primitive.evaluate(*operands, **instruction.attributes)
         return None
-    result = primitive.evaluate(*operands, **instruction.attributes)
+    try:
+        result = primitive.evaluate(*operands, **instruction.attributes)
+    except (BurnxError, ArithmeticError, LookupError, TypeError, ValueError, MemoryError):
+        return None  # the error belongs to the run, which may never come here
     results = result if isinstance(result, (tuple, list)) else (result,)
     return [np.asarray(each) for each in results]
 

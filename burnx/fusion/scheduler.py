@@ -7,7 +7,7 @@ and read by several kernels: then it is a root and lies in memory, too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from burnx.dtype import DType
@@ -193,7 +193,27 @@ def find_roots(uses: Uses, owners: Mapping[Instruction, Cluster]) -> set[Var]:
             targets[var] = frozenset(found)
             if _is_costly(instruction) and (len(found) > 1 or _is_spread(var, uses, owners)):
                 roots.add(var)
-    return roots
+    return roots | _find_deep(uses, owners, roots)
+
+
+DEEPEST = 64  # instructions one behind the other that are worked out in one expression
+
+
+def _find_deep(
+    uses: Uses, owners: Mapping[Instruction, Cluster], roots: Collection[Var]
+) -> set[Var]:
+    """Values that are too far from memory: whoever reads an expression goes as deep as it is."""
+    deep: set[Var] = set()
+    depths: dict[Var, int] = {}
+    for instruction in uses.instructions:
+        if instruction in owners or instruction.primitive not in VIRTUAL:
+            continue
+        var = instruction.outputs[0]
+        depth = 1 + max((depths.get(each, 0) for each in instruction.inputs if each), default=0)
+        if depth >= (DEEPEST if _is_costly(instruction) else 2 * DEEPEST):
+            deep.add(var)
+        depths[var] = 0 if var in roots or var in deep else depth
+    return deep
 
 
 def _is_costly(instruction: Instruction) -> bool:

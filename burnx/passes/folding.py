@@ -13,7 +13,7 @@ from burnx.graph import KNOWN_ELEMENTS, Array, Graph, Node, Value, constant_valu
 from burnx.lowering import lower
 from burnx.passes.editing import Editor, edit, sweep
 from burnx.passes.linear import is_turning
-from burnx.program import Program
+from burnx.program import Program, walk
 from burnx.runtime.device import find_device, prepare
 from burnx.types import TensorType, Type
 
@@ -111,14 +111,7 @@ def evaluate(node: Node) -> list[Array] | None:
 
 
 def _is_pure(program: Program) -> bool:
-    for instruction in program.instructions:
-        if instruction.primitive in ("random", "host", "defer"):
-            return False
-        inner = instruction.attributes.get("programs", ())
-        single = instruction.attributes.get("program")
-        if not all(_is_pure(each) for each in (*inner, *([single] if single else []))):
-            return False
-    return True
+    return not any(each.primitive in ("random", "host", "defer") for each in walk(program))
 
 
 def _known_arrays(node: Node) -> list[Array] | None:

@@ -13,6 +13,7 @@ import numpy as np
 from burnx.dtype import dtype_name, int64, is_integer, is_low_precision
 from burnx.errors import DTypeError, ShapeError
 from burnx.primitives.core import Array, primitive
+from burnx.shape import Shape, shape_text
 from burnx.types import TensorType
 
 
@@ -53,7 +54,20 @@ def _infer_take_along(x: TensorType, indices: TensorType, *, axis: int) -> Tenso
         raise ShapeError(
             f"indices have the rank of the data: {len(indices.shape)} and {len(x.shape)}"
         )
+    _check_beside(x.shape, indices.shape, axis)
     return TensorType(x.dtype, indices.shape)
+
+
+def _check_beside(shape: Shape, indices: Shape, axis: int) -> None:
+    """Every other axis of the indices is also a place in the data."""
+    for place, (length, count) in enumerate(zip(shape, indices, strict=True)):
+        if place == axis or not (isinstance(length, int) and isinstance(count, int)):
+            continue
+        if count > length:
+            raise ShapeError(
+                f"indices are not longer than the data but along axis {axis}: "
+                f"{shape_text(indices)} and {shape_text(shape)}"
+            )
 
 
 def _grid(shape: tuple[int, ...], axis: int, along: Array) -> tuple[Array, ...]:
@@ -67,6 +81,7 @@ def evaluate_take_along(x: Array, indices: Array, *, axis: int) -> Array:
     """out[i, j, k] = x[indices[i, j, k], j, k] for axis 0, and so on; indices may be shorter than x elsewhere."""
     positions = indices.astype(np.int64)
     _check_range(positions, x.shape[axis])
+    _check_beside(x.shape, indices.shape, axis)
     return np.asarray(x[_grid(indices.shape, axis, positions)])
 
 
@@ -76,6 +91,7 @@ def _infer_gather_nd(x: TensorType, indices: TensorType, *, batch: int) -> Tenso
     depth = indices.shape[-1]
     if not isinstance(depth, int) or not batch <= len(x.shape) - depth:
         raise ShapeError(f"gather_nd needs a fixed index length that fits rank {len(x.shape)}")
+    _check_equal("the first axes of data and indices", x.shape[:batch], indices.shape[:batch])
     return TensorType(x.dtype, (*indices.shape[:-1], *x.shape[batch + depth :]))
 
 
@@ -86,6 +102,7 @@ def evaluate_gather_nd(x: Array, indices: Array, *, batch: int) -> Array:
     Shapes: (*b, *s), (*b, *i, d) -> (*b, *i, *s[d:]).
     """
     positions = indices.astype(np.int64)
+    _check_equal("the first axes of data and indices", x.shape[:batch], indices.shape[:batch])
     for place in range(positions.shape[-1]):
         _check_range(positions[..., place], x.shape[batch + place])
     lead = tuple(
@@ -117,9 +134,20 @@ def _write(x: Array, index: tuple[Any, ...], updates: Array, reduction: str) -> 
 def _infer_scatter_along(
     x: TensorType, indices: TensorType, updates: TensorType, *, axis: int, reduction: str
 ) -> TensorType:
+    assert x.shape is not None and indices.shape is not None and updates.shape is not None
     _check_indices(indices)
     _check_updates(x, updates)
+    _check_equal("updates and indices", updates.shape, indices.shape)
+    if len(x.shape) == len(indices.shape):
+        _check_beside(x.shape, indices.shape, axis)
     return x
+
+
+def _check_equal(what: str, one: Shape, other: Shape) -> None:
+    pairs = zip(one, other, strict=False)
+    fits = all(a == b for a, b in pairs if isinstance(a, int) and isinstance(b, int))
+    if len(one) != len(other) or not fits:
+        raise ShapeError(f"{what} have equal sizes: {shape_text(one)} and {shape_text(other)}")
 
 
 def _check_updates(x: TensorType, updates: TensorType) -> None:
@@ -134,18 +162,22 @@ def evaluate_scatter_along(
     """A copy of ``x`` with ``updates`` written (or combined) where ``take_along`` would read."""
     positions = indices.astype(np.int64)
     _check_range(positions, x.shape[axis])
-    if updates.shape != indices.shape:
-        raise ShapeError(
-            f"updates have the shape of the indices: {updates.shape} and {indices.shape}"
-        )
+    _check_equal("updates and indices", updates.shape, indices.shape)
+    _check_beside(x.shape, indices.shape, axis)
     return _write(x, _grid(indices.shape, axis, positions), updates, reduction)
 
 
 def _infer_scatter_nd(
     x: TensorType, indices: TensorType, updates: TensorType, *, reduction: str
 ) -> TensorType:
+    assert x.shape is not None and indices.shape is not None and updates.shape is not None
     _check_indices(indices)
     _check_updates(x, updates)
+    depth = indices.shape[-1]
+    if not isinstance(depth, int) or depth > len(x.shape):
+        raise ShapeError(f"scatter_nd needs a fixed index length that fits rank {len(x.shape)}")
+    expected = (*indices.shape[:-1], *x.shape[depth:])
+    _check_equal("updates, and what the indices point at,", updates.shape, expected)
     return x
 
 
@@ -159,8 +191,7 @@ def evaluate_scatter_nd(x: Array, indices: Array, updates: Array, *, reduction: 
     for place in range(positions.shape[-1]):
         _check_range(positions[..., place], x.shape[place])
     expected = (*indices.shape[:-1], *x.shape[indices.shape[-1] :])
-    if updates.shape != expected:
-        raise ShapeError(f"updates have shape {expected} here, not {updates.shape}")
+    _check_equal("updates, and what the indices point at,", updates.shape, expected)
     return _write(x, tuple(np.moveaxis(positions, -1, 0)), updates, reduction)
 
 

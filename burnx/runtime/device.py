@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from burnx.errors import DeviceError, ModelError
-from burnx.program import Instruction, Program
+from burnx.program import Program
 
 Array = np.ndarray[Any, Any]
 DEFAULT = "cpu"
@@ -20,7 +20,7 @@ DEFAULT = "cpu"
 class Runner(Protocol):
     """A program made ready on a device."""
 
-    times_ns: dict[Instruction, int] | None
+    times_ns: dict[str, int] | None  # where it is set: what each thing took, by "<what> <place>"
 
     def run(self, program: Program, inputs: Sequence[Any]) -> list[Any]: ...
 
@@ -82,10 +82,19 @@ class Executable:
             raise ModelError(f"not enough memory for the outputs: {error}") from error
 
 
-def prepare(program: Program, where: Device) -> Executable:
-    """Make a program ready to run on a device."""
-    make: Callable[[Program], Runner] = importlib.import_module(_ROOMS[where.name]).prepare
-    return Executable(program, make(program))
+Make = Callable[[Program, Mapping[str, Any]], Runner]
+_NONE: Mapping[str, Any] = {}
+
+
+def prepare(
+    program: Program, where: Device, options: Mapping[str, Any] | None = None
+) -> Executable:
+    """Make a program ready to run on a device; ``options`` are ``RunOptions`` that have been checked.
+
+    Raises: UsageError if ``BURNX_THREADS`` is not a number of threads.
+    """
+    make: Make = importlib.import_module(_ROOMS[where.name]).prepare
+    return Executable(program, make(program, options or _NONE))
 
 
 def _own(value: Any, inputs: Sequence[Any], seen: set[int]) -> Any:
@@ -100,11 +109,14 @@ def _own(value: Any, inputs: Sequence[Any], seen: set[int]) -> Any:
     return np.ascontiguousarray(value).reshape(value.shape)
 
 
-def placement(program: Program) -> dict[str, int]:
-    """How often each primitive that runs in Python between native segments occurs."""
+def placement(program: Program, where: Device) -> dict[str, int]:
+    """How often each thing occurs that the device has no code of its own for, so that Python carries it out.
+
+    Bodies of branches and loops count once.
+    """
     counts: dict[str, int] = {}
-    for instruction in program.instructions:
-        if instruction.primitive in ("host", "defer"):
-            name = str(instruction.attributes.get("name", instruction.primitive))
-            counts[name] = counts.get(name, 0) + 1
+    name_foreign: Callable[[Program], Iterator[str]]
+    name_foreign = importlib.import_module(_ROOMS[where.name]).name_foreign
+    for name in name_foreign(program):
+        counts[name] = counts.get(name, 0) + 1
     return counts

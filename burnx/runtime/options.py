@@ -12,7 +12,8 @@ from burnx.runtime.device import find_device
 class RunOptions(TypedDict, total=False):
     """``threads`` of the CPU, the device to ``fallback`` to, ``fuse`` and ``tune`` for compiled devices.
 
-    ``no_lift`` names passes to leave out.  A device without kernels of its own has nothing to fuse or tune.
+    ``no_lift`` names passes to leave out.  A device without kernels of its own has nothing to fuse or tune; ``cpu``
+    tunes nothing, and runs in Python what it has no kernels for, with nothing to fall back from.
     """
 
     threads: int | None
@@ -22,6 +23,9 @@ class RunOptions(TypedDict, total=False):
     no_lift: Collection[str]
 
 
+_CHOICES = {"fuse": (True, False), "tune": (True, False, None)}
+
+
 def check_options(options: Mapping[str, Any]) -> None:
     """Raises: UsageError if an option is not known or not of its kind, DeviceError if ``fallback`` is no device."""
     for name in options:
@@ -29,7 +33,11 @@ def check_options(options: Mapping[str, Any]) -> None:
             known = ", ".join(RunOptions.__annotations__)
             raise UsageError(f"there is no option {name!r}; there are {known}")
     threads = options.get("threads")
-    if threads is not None and (not isinstance(threads, int) or threads < 1):
+    if threads is not None and (type(threads) is not int or threads < 1):
         raise UsageError(f"threads is a whole number from 1 on; found {threads!r}")
+    for name, values in _CHOICES.items():
+        if name in options and not any(options[name] is value for value in values):
+            listed = " or ".join(map(str, values))
+            raise UsageError(f"{name} is {listed}; found {options[name]!r}")
     if options.get("fallback") is not None:
         find_device(options["fallback"])

@@ -232,6 +232,37 @@ def capsys_cleared(capsys: pytest.CaptureFixture[str]) -> pytest.CaptureFixture[
     return capsys
 
 
+@pytest.mark.parametrize("verb", ["run", "verify", "inspect"])
+def test_options_of_running_change_no_result(
+    model: str, capsys: pytest.CaptureFixture[str], verb: str
+) -> None:
+    plain = answer(capsys, verb, model)
+    for options in (["--no-fuse", "--threads", "2"], ["--tune", "--fallback", "reference"]):
+        assert answer(capsys, verb, model, *options) == plain
+
+
+def test_a_profile_tells_kernels_apart(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["bench", model, "--rounds", "1", "--profile", "--threads", "2", "--device", "cpu"]
+    fused = answer(capsys, *arguments)["profile"]
+    rows = answer(capsys, *arguments, "--no-fuse")["profile"]
+    assert [row["instruction"] for row in fused] == ['contract node "product" (MatMul)']
+    assert {row["instruction"] for row in rows} == {
+        'contract node "product" (MatMul)',
+        'map node "sum" (Add)',
+        'map node "y" (Relu)',
+    }
+    assert all(row["elapsed_ns"] >= 0 for row in rows)
+
+
+def test_a_wrong_number_of_threads_in_the_environment(
+    model: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BURNX_THREADS", "many")
+    for verb in ("run", "bench"):
+        assert main([verb, model, "--device", "cpu"]) == 2
+        assert "BURNX_THREADS" in capsys.readouterr().err
+
+
 def test_bench_times_both_engines(model: str, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("onnxruntime")
     arguments = ["bench", model, "--against", "onnxruntime", "--rounds", "1", "--plot", "p.svg"]

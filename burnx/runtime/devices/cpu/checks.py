@@ -7,7 +7,7 @@ from typing import Any
 
 from burnx.errors import ShapeError, located
 from burnx.primitives import PRIMITIVES
-from burnx.program import Instruction, Var
+from burnx.program import Instruction, Var, bodies, walk
 from burnx.shape import Expr, Shape, evaluate, shape_text
 from burnx.types import TensorType
 
@@ -15,17 +15,17 @@ Sizes = Mapping[str, int]
 
 
 def find_demands(instructions: Sequence[Instruction]) -> list[Instruction]:
-    """The instructions, those in loops and branches included, whose shapes or attributes depend on sizes."""
-    found: list[Instruction] = []
-    for each in instructions:
-        given = each.attributes
-        if each.primitive in ("cond", "loop"):
-            programs = given["programs"] if "programs" in given else (given["program"],)
-            for program in programs:
-                found += find_demands(program.instructions)
-        elif needs_check(each):
-            found.append(each)
-    return found
+    """The instructions whose shapes or attributes depend on sizes."""
+    return [each for each in instructions if each.primitive not in _CONTROL and needs_check(each)]
+
+
+def find_inner_demands(instructions: Sequence[Instruction]) -> list[Instruction]:
+    """Those of the instructions in loops and branches, which may never run."""
+    inner = [each for one in instructions for body in bodies(one) for each in walk(body)]
+    return find_demands(inner)
+
+
+_CONTROL = frozenset(("cond", "loop"))
 
 
 def needs_check(instruction: Instruction) -> bool:

@@ -12,6 +12,8 @@ from contextlib import suppress
 
 import numpy as np
 
+from burnx.errors import ModelError
+
 ALIGNMENT = 64
 HUGE_PAGE = 2 << 20
 CLOSE = 1.02  # to the least possible: no other order is tried
@@ -27,7 +29,10 @@ class Workspace:
     def __init__(self, size_bytes: int) -> None:
         huge = size_bytes >= HUGE_PAGE
         alignment = HUGE_PAGE if huge else ALIGNMENT
-        self._map = mmap.mmap(-1, size_bytes + alignment)
+        try:
+            self._map = mmap.mmap(-1, size_bytes + alignment)
+        except (OSError, OverflowError, MemoryError) as error:
+            raise ModelError(f"not enough memory to run, {size_bytes} bytes: {error}") from error
         if huge and hasattr(mmap, "MADV_HUGEPAGE"):
             with suppress(OSError):  # a system without huge pages
                 self._map.madvise(mmap.MADV_HUGEPAGE)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from burnx.errors import ModelError
+from burnx.errors import ModelError, ShapeError
 from burnx.fusion.scheduler import Traits, schedule
 from burnx.fusion.storage import steps_in
 from burnx.kernels.blocking import block_windows
@@ -20,11 +20,12 @@ from burnx.kernels.clike import clike
 from burnx.kernels.text import kernel_text
 from burnx.program import Var
 from burnx.runtime.devices.cpu import llvm
-from burnx.runtime.devices.cpu.checks import check_sizes, find_demands
+from burnx.runtime.devices.cpu.checks import check_sizes, find_demands, find_inner_demands
 from burnx.runtime.devices.cpu.llvm.contract_plan import choose_packing
 from burnx.runtime.devices.cpu.llvm.emitter import emit
 from burnx.runtime.devices.cpu.objects import load_many
 from burnx.runtime.devices.cpu.plans import Bench, Plan, make_plan
+from burnx.runtime.devices.cpu.reports import Times, note, watch
 from burnx.runtime.devices.cpu.segments import Segment
 from burnx.runtime.devices.cpu.target import Target, find_target
 from burnx.runtime.devices.cpu.threads import run_steps
@@ -37,7 +38,7 @@ PLANS_MOST = 16  # sets of sizes that are kept ready
 
 
 class Failed(Exception):
-    """A kernel met an index outside its axis."""
+    """A kernel met an index outside its axis, or a body that may never run has sizes that do not fit."""
 
 
 class Native:
@@ -54,13 +55,19 @@ class Native:
         steps = list(steps_in(self.schedule.steps))
         self.addresses = _compile(steps, target)
         self._demands = find_demands(segment.instructions)
+        self._inner_demands = find_inner_demands(segment.instructions)
         self._names = _names(segment, steps)
         self._plans: OrderedDict[tuple[int, ...], Plan] = OrderedDict()
         self._lock = Lock()
         _align_constants(steps)
 
-    def run(self, values: MutableMapping[Var, Any], sizes: Mapping[str, int]) -> None:
-        """Put the segment's outputs into ``values``.
+    def run(
+        self,
+        values: MutableMapping[Var, Any],
+        sizes: Mapping[str, int],
+        times_ns: Times | None = None,
+    ) -> None:
+        """Put the segment's outputs into ``values``; ``times_ns`` collects what each kernel takes.
 
         Raises: Failed, ShapeError.
         """
@@ -77,11 +84,21 @@ class Native:
             array = _empty(shape, var.type.dtype)  # type: ignore[union-attr]
             arguments[where] = array.__array_interface__["data"][0]
             values[var] = array
+        spent = None if times_ns is None else watch(bench.state, len(bench.table))
         went_well = run_steps(bench.steps, bench.state_address, plan.workers)
+        if times_ns is not None and spent is not None:
+            note(times_ns, self.schedule.steps, bench.state, spent)
         if not went_well:
             bench.state[:] = 0
             raise Failed
         plan.free.append(bench)
+
+    def _check_bodies(self, sizes: Mapping[str, int]) -> None:
+        """Raises: Failed where a body's sizes do not fit: whether it runs is not known here."""
+        try:
+            check_sizes(self._inner_demands, sizes)
+        except ShapeError as error:
+            raise Failed from error
 
     def _plan(self, sizes: Mapping[str, int]) -> Plan:
         key = tuple(sizes[name] for name in self._names)
@@ -89,6 +106,7 @@ class Native:
         if plan is None:
             with self._lock:
                 check_sizes(self._demands, sizes)
+                self._check_bodies(sizes)
                 ends = (self.segment.inputs, self.segment.outputs)
                 plan = make_plan(self.schedule, self.addresses, sizes, ends, self.threads)
                 self._plans[key] = plan
@@ -100,7 +118,7 @@ class Native:
 def _empty(shape: tuple[int, ...], dtype: Any) -> Array:
     try:
         return np.empty(shape, dtype)
-    except MemoryError as error:
+    except (MemoryError, ValueError) as error:
         raise ModelError(f"not enough memory for a value of shape {shape}: {error}") from error
 
 

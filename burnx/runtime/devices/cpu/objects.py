@@ -32,6 +32,7 @@ class _Loaded:
         self.lock = threading.RLock()
         self.addresses: dict[tuple[Target, str], tuple[int, ...]] = {}
         self.libraries: list[Any] = []
+        self.compiled = 0
 
 
 _names = count()  # of libraries; one that failed to be linked has used its name up
@@ -90,6 +91,11 @@ def load_functions(
     return found
 
 
+def compiled_kernels() -> int:
+    """How many kernels this process has compiled, the machine among them, those from the cache not."""
+    return _loaded.compiled
+
+
 def _load_missing(kernels: dict[str, MakeText], target: Target) -> None:
     missing = [key for key in kernels if (target, key) not in _loaded.addresses]
     if not missing:
@@ -111,12 +117,12 @@ def _rename(make_ir: MakeText, name: str) -> str:
 
 
 def _find_object(files: ObjectFiles | None, key: str, make_ir: MakeText, target: Target) -> bytes:
-    if files is None:
-        return _compile(make_ir(), target)
-    image = files.read(key, target)
+    image = files.read(key, target) if files is not None else None
     if image is None:
         image = _compile(make_ir(), target)
-        files.write(key, target, image)
+        _loaded.compiled += 1
+        if files is not None:
+            files.write(key, target, image)
     return image
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from burnx.errors import DeviceError
+from burnx.errors import ModelError
 from burnx.fusion.storage import Schedule, Step, Storage
 from burnx.kernels.ir import Contract, Loop, walk
 from burnx.program import Var
@@ -94,6 +94,8 @@ def make_plan(
     threads: int,
 ) -> Plan:
     """The plan of a schedule whose kernels lie at ``addresses``; ``ends`` are its inputs and outputs."""
+    for storage in schedule.memory.values():
+        _bytes(storage, sizes)
     lines = make_lines(schedule.steps)
     offsets, total = _place_all(lines, sizes, threads)
     made = _Arguments(offsets)
@@ -255,7 +257,7 @@ def _place_scratch(
 def _bytes(storage: Storage, sizes: Sizes) -> int:
     size = evaluate(storage.elements(), sizes) * storage.dtype.itemsize
     if size < 0 or size > 1 << 46:
-        raise DeviceError(f"a value of {size} bytes cannot be held")
+        raise ModelError(f"not enough memory for a value of {size} bytes")
     return size
 
 

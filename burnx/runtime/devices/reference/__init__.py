@@ -6,10 +6,20 @@ Start reading at ``interpreter.py``.
 
 from __future__ import annotations
 
-from burnx.program import Program
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from burnx.program import Program, walk
 from burnx.runtime.devices.reference.interpreter import Interpreter
 
 
-def prepare(program: Program) -> Interpreter:
-    """An interpreter for a program."""
+def prepare(program: Program, options: Mapping[str, Any]) -> Interpreter:
+    """An interpreter for a program; it has nothing to fuse, and one thread."""
     return Interpreter()
+
+
+def name_foreign(program: Program) -> Iterator[str]:
+    """The names of what is not a primitive: work that is handed to Python, and what is lowered only while running."""
+    for instruction in walk(program):
+        if instruction.primitive in ("host", "defer"):
+            yield str(instruction.attributes.get("name", instruction.primitive))

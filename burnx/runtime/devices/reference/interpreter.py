@@ -34,11 +34,12 @@ class Step:
 class Interpreter:
     """Runs programs; keeps the steps of each it has seen for as long as there is that program.
 
-    ``times_ns`` collects the time of each instruction when it is set.
+    ``times_ns`` collects the time of each instruction by its primitive and node when it is set; that of a branch or a
+    loop is without what runs in it.
     """
 
     plans: MutableMapping[Program, list[Step]] = field(default_factory=WeakKeyDictionary)
-    times_ns: dict[Instruction, int] | None = None
+    times_ns: dict[str, int] | None = None
 
     def run(
         self,
@@ -67,7 +68,8 @@ class Interpreter:
 
     def step(self, step: Step, values: dict[Var, Any], sizes: Sizes) -> None:
         instruction = step.instruction
-        started = perf_counter_ns() if self.times_ns is not None else 0
+        times_ns = self.times_ns
+        started = 0 if times_ns is None else perf_counter_ns() - sum(times_ns.values())
         operands = [
             None if var is None else var.array if var.array is not None else values[var]
             for var in instruction.inputs
@@ -86,9 +88,10 @@ class Interpreter:
         values.update(zip(instruction.outputs, results, strict=True))
         for binding in instruction.binds:
             sizes[binding.name] = results[binding.output].shape[binding.axis]
-        if self.times_ns is not None:
-            spent = perf_counter_ns() - started
-            self.times_ns[instruction] = self.times_ns.get(instruction, 0) + spent
+        if times_ns is not None:
+            spent = perf_counter_ns() - started - sum(times_ns.values())
+            label = f"{instruction.primitive} {instruction.place}"
+            times_ns[label] = times_ns.get(label, 0) + spent
 
 
 def _align_constants(instructions: Sequence[Instruction]) -> None:

@@ -1,0 +1,76 @@
+"""What the cpu device says of a program: what it leaves to Python, and where a run spends its time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from burnx.dtype import dtype_name
+from burnx.fusion.storage import Node, Step
+from burnx.kernels.ir import Carry, Contract, Fold, Kernel, Store, walk
+from burnx.program import Instruction, Program, Var, bodies
+from burnx.runtime.devices.cpu.lines import make_lines
+from burnx.runtime.devices.cpu.machine import PROFILE_OFFSET
+from burnx.runtime.devices.cpu.segments import Segment, cut
+from burnx.types import TensorType
+
+Array = np.ndarray[Any, Any]
+Times = MutableMapping[str, int]
+
+
+def name_foreign(program: Program) -> Iterator[str]:
+    """The names of what Python carries out between native segments, bodies of branches and loops included."""
+    for unit in cut(program).units:
+        if isinstance(unit, Segment):
+            continue
+        yield _name(unit)
+        for body in bodies(unit):
+            yield from name_foreign(body)
+
+
+# primitives that are never native; of the others it is a type that has no native code
+_ALWAYS = frozenset(("host", "defer", "cond", "loop", "sort", "nonzero", "random"))
+
+
+def _name(instruction: Instruction) -> str:
+    name = str(instruction.attributes.get("name", instruction.primitive))
+    if instruction.primitive in _ALWAYS:
+        return name
+    values = [var for var in (*instruction.outputs, *instruction.inputs) if var is not None]
+    return f"{name} of {' and '.join(dict.fromkeys(map(_kind, values)))}"
+
+
+def _kind(var: Var) -> str:
+    if not isinstance(var.type, TensorType):
+        return "sequences"
+    return dtype_name(var.type.dtype) + (" of unknown rank" if var.type.shape is None else "")
+
+
+def watch(state: Array, steps: int) -> Array:
+    """Have the next run note the nanoseconds of each step; where they will be."""
+    spent = np.zeros(steps, np.int64)
+    state[PROFILE_OFFSET : PROFILE_OFFSET + 8].view(np.int64)[0] = spent.ctypes.data
+    return spent
+
+
+def note(times: Times, nodes: Sequence[Node], state: Array, spent: Array) -> None:
+    """Add what steps took, by kind of kernel and node, and watch no longer."""
+    state[PROFILE_OFFSET : PROFILE_OFFSET + 8] = 0
+    for line, elapsed_ns in zip(make_lines(nodes).lines, spent.tolist(), strict=False):
+        label = f"{kind(line.kernel)} {line.place}".rstrip() if isinstance(line, Step) else "jump"
+        times[label] = times.get(label, 0) + elapsed_ns
+
+
+def kind(kernel: Kernel) -> str:
+    """What a kernel is above all: attention (two products), contract, fold, carry, scatter or map."""
+    statements = list(walk(kernel.body))
+    products = sum(isinstance(each, Contract) for each in statements)
+    if products:
+        return "contract" if products == 1 else "attention"
+    for name, found in (("fold", Fold), ("carry", Carry)):
+        if any(isinstance(each, found) for each in statements):
+            return name
+    combines = any(isinstance(each, Store) and each.combine for each in statements)
+    return "scatter" if combines else "map"
