@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from burnx.dtype import DType, compute_dtype, is_float
+from burnx.dtype import DType, compute_dtype, int32, is_float, is_integer
 from burnx.files import let_go
 from burnx.fusion.behind import write_behind
 from burnx.fusion.clusters import Cluster
@@ -209,6 +210,8 @@ def accumulating(operand: DType, result: DType) -> DType:
     """The dtype that products are added up in."""
     if is_float(operand):
         return compute_dtype(operand) if operand != result else compute_dtype(result)
+    if is_integer(result) and (result.kind == "V" or result.itemsize < 4):
+        return int32  # its low bits are the narrow sum's
     return result
 
 
@@ -279,13 +282,14 @@ def packed(side: Operand, packing: str, sums: DType) -> tuple[Storage, int]:
     assert side.var.array is not None
     array = side.var.array.transpose((*side.batch, *side.inner, *side.free))
     shape = array.shape
-    lead = len(side.batch)
-    inner = int(np.prod(shape[lead : lead + len(side.inner)], dtype=np.int64))
+    lead, stop = len(side.batch), len(side.batch) + len(side.inner)
     matrices = array.reshape(
-        (-1, inner, int(np.prod(shape[lead + len(side.inner) :], dtype=np.int64)))
+        (math.prod(shape[:lead]), math.prod(shape[lead:stop]), math.prod(shape[stop:]))
     )
     parts = [pack(matrix.astype(sums, copy=False), packing) for matrix in matrices]
-    joined = np.concatenate(parts) if len(parts) != 1 else parts[0]
+    if not parts:
+        return Storage(sums, (0,), "constant", array=np.empty(0, sums)), 0
+    joined = np.concatenate(parts) if len(parts) > 1 else parts[0]
     let_go(side.var.array)
     storage = Storage(joined.dtype, (int(joined.size),), "constant", array=joined)
-    return storage, int(parts[0].size) if parts else 0
+    return storage, int(parts[0].size)

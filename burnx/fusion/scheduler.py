@@ -317,16 +317,19 @@ def _schedule(
 
 
 def _take_apart(cluster: Cluster, owners: dict[Instruction, Cluster]) -> None:
-    """Attention becomes its three clusters again, another cluster its seed alone."""
+    """Attention becomes its three clusters again, another cluster its seed and its other reductions alone."""
     for part in cluster.before:
         for member in part.members:
             owners[member] = part
             cluster.members.remove(member)
     if not cluster.before:
         for member in cluster.members[:]:
-            if member is not cluster.seed:
-                del owners[member]
-                cluster.members.remove(member)
+            if member is cluster.seed:
+                continue
+            del owners[member]
+            cluster.members.remove(member)
+            if member.primitive == "reduce":
+                owners[member] = Cluster(member, [member])
     cluster.before = ()
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from burnx.dtype import DType
 from burnx.kernels.ir import Kernel
 from burnx.program import Var
-from burnx.shape import Dim, Shape, product
+from burnx.shape import Dim, Shape, maximum, product
 
 Array = np.ndarray[Any, Any]
 Order = tuple[int, ...]
@@ -51,7 +51,7 @@ class Storage:
         margin = self.margin or ((0, 0),) * len(self.shape)
         apart = self.apart or (1,) * len(self.shape)
         return tuple(
-            (size if step == 1 else (size - 1) * step + 1) + low + high
+            (size if step == 1 else maximum((size - 1) * step + 1, 0)) + low + high
             for size, step, (low, high) in zip(self.shape, apart, margin, strict=True)
         )
 

@@ -17,8 +17,15 @@ from burnx.kernels.ir import (
     Value,
 )
 from burnx.primitives.reduction import REDUCERS
-from burnx.program import Instruction
+from burnx.program import Instruction, Var
 from burnx.shape import Dim, product
+
+
+def looks_up(scheduler: Scheduler, var: Var) -> bool:
+    """Whether working out an element takes indices that are read from memory."""
+    at = scheduler.expressions()
+    at.value(var, tuple(0 if size == 1 else at.variable(size) for size in shape_of(var)))
+    return bool(at.lookups)
 
 
 @writer("window_reduce")
@@ -28,6 +35,8 @@ def write_window(scheduler: Scheduler, instruction: Instruction) -> None:
     assert source is not None
     given, shape = instruction.attributes, shape_of(source)
     window, lead = given["window"], len(shape) - len(given["window"])
+    if any(low > 0 or high > 0 for low, high in given["pads"]) and looks_up(scheduler, source):
+        scheduler.in_memory(source)  # an index cannot be looked up in the padding
     at = scheduler.expressions()
     storage = scheduler.allocate(var)
     out = [0 if size == 1 else at.variable(size) for size in shape_of(var)]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from burnx.errors import ShapeError, located
 from burnx.primitives import PRIMITIVES
 from burnx.program import Instruction, Var, bodies, walk
-from burnx.shape import Expr, Shape, evaluate, shape_text
+from burnx.shape import Expr, Shape, evaluate, product, shape_text
 from burnx.types import TensorType
 
 Sizes = Mapping[str, int]
+Operands = Sequence[TensorType]
 
 
 def find_demands(instructions: Sequence[Instruction]) -> list[Instruction]:
@@ -29,7 +30,9 @@ _CONTROL = frozenset(("cond", "loop"))
 
 
 def needs_check(instruction: Instruction) -> bool:
-    """Whether an instruction's shapes or attributes depend on sizes."""
+    """Whether an instruction's shapes or attributes depend on sizes, or it has demands of its own."""
+    if instruction.primitive in _DEMANDS:
+        return True
     values = [var for var in (*instruction.inputs, *instruction.outputs) if var is not None]
     shapes = [v.type.shape for v in values if isinstance(v.type, TensorType)]
     return any(map(_has_symbols, (*shapes, *instruction.attributes.values())))
@@ -60,19 +63,60 @@ def _check(instruction: Instruction, sizes: Sizes) -> None:
                 f"{instruction.primitive} gives {shape_text(result.shape)} here, "
                 f"not {shape_text(expected.shape)}"
             )
-    if instruction.primitive == "slice":
-        _check_slice(operands[0], attributes)
+    demand = _DEMANDS.get(instruction.primitive)
+    if demand is not None:
+        demand([each for each in operands if each is not None], attributes)
 
 
-def _check_slice(source: TensorType | None, attributes: Mapping[str, Any]) -> None:
-    assert source is not None and source.shape is not None
+def _check_slice(operands: Operands, attributes: Mapping[str, Any]) -> None:
     rows = zip(
-        source.shape, attributes["starts"], attributes["sizes"], attributes["steps"], strict=True
+        _shape(operands[0]),
+        attributes["starts"],
+        attributes["sizes"],
+        attributes["steps"],
+        strict=True,
     )
     for length, start, size, step in rows:
         last = start + (size - 1) * step
         if size and not (0 <= start < length and 0 <= last < length):
             raise ShapeError(f"a slice from {start} to {last} leaves an axis of {length}")
+
+
+def _check_argreduce(operands: Operands, attributes: Mapping[str, Any]) -> None:
+    if _shape(operands[0])[attributes["axis"]] == 0:
+        raise ShapeError("an axis without elements has no greatest or least one")
+
+
+def _check_along(operands: Operands, attributes: Mapping[str, Any]) -> None:
+    _check_not_empty(operands, (attributes["axis"],))
+
+
+def _check_tuples(operands: Operands, attributes: Mapping[str, Any]) -> None:
+    first = attributes.get("batch", 0)
+    _check_not_empty(operands, range(first, first + int(_shape(operands[1])[-1])))
+
+
+def _check_not_empty(operands: Operands, axes: Iterable[int]) -> None:
+    """No index lies inside an axis of no elements, and a kernel must not even look for one."""
+    source, indices = _shape(operands[0]), _shape(operands[1])
+    if product(indices) != 0 and any(source[axis] == 0 for axis in axes):
+        raise ShapeError(f"an index has no place in an axis of 0: {shape_text(source)}")
+
+
+def _shape(kind: TensorType) -> Shape:
+    assert kind.shape is not None
+    return kind.shape
+
+
+_DEMANDS: dict[str, Callable[[Operands, Mapping[str, Any]], None]] = {
+    "slice": _check_slice,
+    "argreduce": _check_argreduce,
+    "take": _check_along,
+    "take_along": _check_along,
+    "scatter_along": _check_along,
+    "gather_nd": _check_tuples,
+    "scatter_nd": _check_tuples,
+}
 
 
 def _settled(var: Var, sizes: Sizes) -> TensorType:

@@ -74,10 +74,10 @@ class Native:
         plan = self._plan(sizes)
         bench = plan.bench()
         arguments, held = bench.arguments, []
-        for var, where in plan.given:
+        for var, shape, where in plan.given:
             array = values[var]
-            if not array.flags.c_contiguous or not array.flags.aligned:
-                array = np.ascontiguousarray(np.require(array, requirements="A"))
+            if not _lies_well(array, shape, var.type.dtype):  # type: ignore[union-attr]
+                array = _laid_out(array, shape, var.type.dtype)  # type: ignore[union-attr]
                 held.append(array)
             arguments[where] = array.__array_interface__["data"][0]
         for var, shape, where in plan.made:
@@ -115,6 +115,24 @@ class Native:
         return plan
 
 
+def _lies_well(value: Any, shape: tuple[int, ...], dtype: Any) -> bool:
+    """Whether kernels can read a value where it is."""
+    if type(value) is not np.ndarray or value.shape != shape or value.dtype != dtype:
+        return False
+    return value.flags.c_contiguous and value.flags.aligned
+
+
+def _laid_out(value: Any, shape: tuple[int, ...], dtype: Any) -> Array:
+    """A value as kernels read it.
+
+    Raises: ShapeError if it has another shape: a kernel would read memory that is not its own.
+    """
+    array = np.asarray(value)
+    if array.shape != shape:
+        raise ShapeError(f"a value of shape {shape} is needed here, not {array.shape}")
+    return np.require(array, dtype, "CA")
+
+
 def _empty(shape: tuple[int, ...], dtype: Any) -> Array:
     try:
         return np.empty(shape, dtype)
@@ -138,10 +156,11 @@ def _names(segment: Segment, steps: Sequence[Any]) -> tuple[str, ...]:
     for step in steps:
         for size in (*step.sizes, step.work, *(s.elements() for s in step.storages)):
             found |= symbols(size)
-    for var in segment.outputs:
-        assert isinstance(var.type, TensorType)
-        for dim in var.type.shape or ():
-            found |= symbols(dim)
+    for instruction in segment.instructions:
+        for var in (*instruction.inputs, *instruction.outputs):
+            shape = var.type.shape if var is not None and isinstance(var.type, TensorType) else ()
+            for dim in shape or ():
+                found |= symbols(dim)
     return tuple(sorted(found))
 
 

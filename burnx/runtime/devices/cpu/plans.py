@@ -51,7 +51,7 @@ class Plan:
     starts: Array
     table: Array
     in_arena: Array
-    given: tuple[tuple[Var, Array], ...]
+    given: tuple[tuple[Var, tuple[int, ...], Array], ...]
     made: tuple[tuple[Var, tuple[int, ...], Array], ...]
     size: int
     workers: int
@@ -107,7 +107,7 @@ def make_plan(
         np.array(made.starts, np.int64),
         _table(lines.lines, addresses, sizes),
         np.array(made.in_arena, np.int64),
-        _given(schedule, ends[0], made.positions),
+        _given(schedule, ends[0], made.positions, sizes),
         _made(schedule, ends[1], made.positions, sizes),
         total,
         workers,
@@ -148,10 +148,16 @@ def _address(storage: Storage) -> int:
 
 
 def _given(
-    schedule: Schedule, inputs: Sequence[Var], positions: Mapping[Storage, list[int]]
-) -> tuple[tuple[Var, Array], ...]:
-    found = [(var, positions.get(schedule.memory.get(var))) for var in inputs]  # type: ignore[arg-type]
-    return tuple((var, np.array(where, np.int64)) for var, where in found if where)
+    schedule: Schedule, inputs: Sequence[Var], positions: Mapping[Storage, list[int]], sizes: Sizes
+) -> tuple[tuple[Var, tuple[int, ...], Array], ...]:
+    given = []
+    for var in inputs:
+        storage = schedule.memory.get(var)
+        where = positions.get(storage) if storage is not None else None
+        if storage is not None and where:
+            shape = tuple(evaluate(size, sizes) for size in storage.shape)
+            given.append((var, shape, np.array(where, np.int64)))
+    return tuple(given)
 
 
 def _made(
