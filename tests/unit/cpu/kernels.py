@@ -9,9 +9,10 @@ import numpy as np
 
 from burnx.dtype import DType, float32
 from burnx.kernels.ir import Apply, Buffer, Constant, Kernel, Load, Loop, Store, Value
+from burnx.llvm.emitter import emit
+from burnx.llvm.target import Target
 from burnx.runtime.devices.cpu.compile import Loaded, compile_object, load_object
-from burnx.runtime.devices.cpu.llvm.emitter import emit
-from burnx.runtime.devices.cpu.target import Target, find_target
+from burnx.runtime.devices.cpu.target import find_target
 from burnx.shape import Dim, symbol
 
 Array = np.ndarray[Any, Any]

@@ -165,7 +165,7 @@ def fits_conv(item: Item) -> bool:
 @step
 def channel_bias(maker: Maker) -> None:
     """What follows a convolution: a number per channel, then relu."""
-    x = maker.take(lambda item: is_wide(item) and 3 <= item.rank, fresh=False)
+    x = maker.take(lambda item: is_wide(item) and item.rank >= 3, fresh=False)
     shape = [1, x.shape[1], *[1] * (x.rank - 2)]
     scale, shift = (operand(maker, x.dtype, shape).tensor for _ in range(2))
     made = waist.map("add", waist.map("mul", x.tensor, scale), shift)

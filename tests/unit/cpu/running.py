@@ -11,8 +11,8 @@ import numpy as np
 
 from burnx.dtype import DType
 from burnx.kernels.ir import Kernel
+from burnx.llvm.emitter import emit
 from burnx.runtime.devices.cpu.compile import Loaded, compile_object, load_object
-from burnx.runtime.devices.cpu.llvm.emitter import emit
 from burnx.runtime.devices.cpu.target import find_target
 
 Array = np.ndarray[Any, Any]

@@ -27,10 +27,11 @@ from burnx.kernels.ir import (
     Store,
 )
 from burnx.kernels.packing import pack, packed_size
+from burnx.llvm.contract_plan import choose_packing
+from burnx.llvm.emitter import Unsupported, emit
+from burnx.llvm.target import describe
 from burnx.runtime.devices.cpu.compile import compile_object
-from burnx.runtime.devices.cpu.llvm.contract_plan import choose_packing
-from burnx.runtime.devices.cpu.llvm.emitter import Unsupported, emit
-from burnx.runtime.devices.cpu.target import describe, describe_named, find_target
+from burnx.runtime.devices.cpu.target import describe_named, find_target
 from burnx.shape import symbol
 
 sys.path.insert(0, str(Path(__file__).parent))

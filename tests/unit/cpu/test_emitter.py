@@ -30,7 +30,7 @@ from burnx.kernels.ir import (
     Position,
     Store,
 )
-from burnx.runtime.devices.cpu.llvm.emitter import Unsupported, emit
+from burnx.llvm.emitter import Unsupported, emit
 from burnx.runtime.devices.cpu.target import describe_named, find_target
 from burnx.shape import symbol
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from native_code import load, make_args, make_steps, write_kernel
 
+from burnx.llvm.target import Target
 from burnx.runtime.devices.cpu.compile import compile_object
 from burnx.runtime.devices.cpu.machine import (
     BARRIER,
@@ -22,7 +23,7 @@ from burnx.runtime.devices.cpu.machine import (
 )
 from burnx.runtime.devices.cpu.machine_ir import can_share, write_machine
 from burnx.runtime.devices.cpu.objects import load_kernel
-from burnx.runtime.devices.cpu.target import Target, find_target
+from burnx.runtime.devices.cpu.target import find_target
 
 WORKERS = [1, 2, 3]
 

@@ -9,7 +9,7 @@ from typing import Any
 from llvmlite import binding
 
 from burnx.errors import DeviceError
-from burnx.runtime.devices.cpu.target import Target
+from burnx.llvm.target import Target
 
 # Loops come in vectors, unrolled, and with what does not change outside of them.  LLVM's own pipelines (levels 1 to 3)
 # take ten to twenty times as long as these passes and leave code of the same speed.  Its instcombine must stay out:

@@ -37,9 +37,10 @@ from functools import lru_cache
 
 import numpy as np
 
+from burnx.llvm.target import Target
 from burnx.runtime.devices.cpu.machine_ir import can_share, write_machine
 from burnx.runtime.devices.cpu.objects import load_functions
-from burnx.runtime.devices.cpu.target import Target, find_target
+from burnx.runtime.devices.cpu.target import find_target
 
 END, RUN, JUMP, JUMP_UNLESS, COPY, BARRIER = range(6)
 THEN_BARRIER, SOLO = 0x100, 0x200

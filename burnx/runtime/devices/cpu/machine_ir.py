@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from string import Template
 
+from burnx.llvm.target import Target
 from burnx.runtime.devices.cpu.machine_text import RUNNING
-from burnx.runtime.devices.cpu.target import Target
 
 # processor -> a pause in a waiting loop; how floats are rounded is made the default while kernels run, so that all
 # threads agree whatever the process has set

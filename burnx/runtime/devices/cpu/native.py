@@ -12,22 +12,23 @@ from typing import Any
 
 import numpy as np
 
+from burnx import llvm
 from burnx.errors import ModelError, ShapeError
 from burnx.fusion.scheduler import Traits, schedule
 from burnx.fusion.storage import steps_in
 from burnx.kernels.blocking import block_windows
 from burnx.kernels.clike import clike
 from burnx.kernels.text import kernel_text
+from burnx.llvm.contract_plan import choose_packing
+from burnx.llvm.emitter import emit
+from burnx.llvm.target import Target
 from burnx.program import Var
-from burnx.runtime.devices.cpu import llvm
 from burnx.runtime.devices.cpu.checks import check_sizes, find_demands, find_inner_demands
-from burnx.runtime.devices.cpu.llvm.contract_plan import choose_packing
-from burnx.runtime.devices.cpu.llvm.emitter import emit
 from burnx.runtime.devices.cpu.objects import load_many
 from burnx.runtime.devices.cpu.plans import Bench, Plan, make_plan
 from burnx.runtime.devices.cpu.reports import Times, note, watch
 from burnx.runtime.devices.cpu.segments import Segment
-from burnx.runtime.devices.cpu.target import Target, find_target
+from burnx.runtime.devices.cpu.target import find_target
 from burnx.runtime.devices.cpu.threads import run_steps
 from burnx.shape import symbols
 from burnx.types import TensorType
@@ -130,7 +131,7 @@ def _laid_out(value: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     array = np.asarray(value)
     if array.shape != shape:
         raise ShapeError(f"a value of shape {shape} is needed here, not {array.shape}")
-    return np.require(array, dtype, "CA")
+    return np.require(array, dtype, ["C", "A"])
 
 
 def _empty(shape: tuple[int, ...], dtype: Any) -> Array:

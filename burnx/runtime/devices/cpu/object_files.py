@@ -17,7 +17,7 @@ from hashlib import sha256
 from importlib.metadata import version
 
 from burnx import __version__
-from burnx.runtime.devices.cpu.target import Target
+from burnx.llvm.target import Target
 
 FORMAT = 1  # another number when the same text is to give another object
 _MAGIC = b"burnx-object-%d\n" % FORMAT

@@ -16,9 +16,9 @@ from typing import Any
 from llvmlite import binding
 
 from burnx.errors import DeviceError
+from burnx.llvm.target import Target
 from burnx.runtime.devices.cpu.compile import compile_object
 from burnx.runtime.devices.cpu.object_files import ObjectFiles, find_object_files
-from burnx.runtime.devices.cpu.target import Target
 
 KERNEL = "kernel"  # what the text of a kernel calls its function
 

@@ -1,36 +1,14 @@
-"""What is compiled for: a processor's name, features and widths."""
+"""Which processor is compiled for: this machine's, or the one that ``BURNX_CPU`` names."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from functools import lru_cache
 
 from llvmlite import binding
 
 from burnx.errors import UsageError
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """``vector_bytes`` is the width of a register, ``registers`` how many vector registers there are.
-
-    ``int8`` says how bytes are multiplied: "vnni" (4 bytes at once with 32-bit sums), "dot" (the same on ARM),
-    "madd" (pairs of 16-bit numbers, x86 without VNNI) or "".
-    """
-
-    triple: str
-    cpu: str
-    features: str
-    vector_bytes: int
-    registers: int
-    int8: str
-
-    @property
-    def lanes(self) -> int:
-        """float32 elements in a vector register."""
-        return self.vector_bytes // 4
-
+from burnx.llvm.target import Target, describe
 
 # cpu -> features that matter here, for targets that are not this machine
 _X86 = {"haswell": "avx2,fma,f16c", "skylake-avx512": "avx512f,avx512vl,avx512bw,avx512dq,fma,f16c"}
@@ -83,14 +61,3 @@ def _known_cpus(triple: str) -> tuple[str, ...]:
             "x86-64-v4",
         )
     return ("generic", "neoverse-n1", "neoverse-v1", "neoverse-v2", "apple-m1", "cortex-a72")
-
-
-def describe(triple: str, cpu: str, features: set[str], flags: str) -> Target:
-    """The target with widths worked out from the features."""
-    if not triple.startswith(("x86_64", "amd64")):
-        return Target(triple, cpu, flags, 16, 32, "")
-    if {"avx512f", "avx512vl", "avx512bw", "avx512dq"} <= features:
-        return Target(triple, cpu, flags, 64, 32, "vnni" if "avx512vnni" in features else "madd")
-    if {"avx2", "fma"} <= features:
-        return Target(triple, cpu, flags, 32, 16, "madd")
-    return Target(triple, cpu, flags, 16, 16, "madd")

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from burnx.dtype import dtype_name
-from burnx.runtime.devices.cpu.llvm import contract_int8
-from burnx.runtime.devices.cpu.llvm.contract_numbers import (
+from burnx.llvm import contract_int8
+from burnx.llvm.contract_numbers import (
     Numbers,
     load,
     multiply_add,
     vector,
 )
-from burnx.runtime.devices.cpu.llvm.contract_rows import count_loop
-from burnx.runtime.devices.cpu.llvm.writer import Ssa, Writer, integer
+from burnx.llvm.contract_rows import count_loop
+from burnx.llvm.writer import Ssa, Writer, integer
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from functools import partial
 from itertools import groupby
 
 from burnx.kernels.ir import Buffer, Statement, Value
-from burnx.runtime.devices.cpu.llvm.context import Context
-from burnx.runtime.devices.cpu.llvm.dtypes import memory_type
-from burnx.runtime.devices.cpu.llvm.literals import widen
-from burnx.runtime.devices.cpu.llvm.uses import free_names, used_indices
-from burnx.runtime.devices.cpu.llvm.writer import Ssa, integer
+from burnx.llvm.context import Context
+from burnx.llvm.dtypes import memory_type
+from burnx.llvm.literals import widen
+from burnx.llvm.uses import free_names, used_indices
+from burnx.llvm.writer import Ssa, integer
 from burnx.shape import Call, Dim, Expr, Symbol, bounds, symbols
 
 Monomial = tuple[Symbol | Call, ...]

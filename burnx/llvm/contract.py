@@ -14,17 +14,17 @@ from dataclasses import dataclass
 from functools import partial
 
 from burnx.kernels.ir import Contract
-from burnx.runtime.devices.cpu.llvm.context import Context
-from burnx.runtime.devices.cpu.llvm.contract_int8 import (
+from burnx.llvm.context import Context
+from burnx.llvm.contract_int8 import (
     Copier,
     copy_rows,
     is_shifted,
     make_copier,
 )
-from burnx.runtime.devices.cpu.llvm.contract_matrix import find_matrix
-from burnx.runtime.devices.cpu.llvm.contract_numbers import vector
-from burnx.runtime.devices.cpu.llvm.contract_panels import Panel, Right, find_packed
-from burnx.runtime.devices.cpu.llvm.contract_plan import (
+from burnx.llvm.contract_matrix import find_matrix
+from burnx.llvm.contract_numbers import vector
+from burnx.llvm.contract_panels import Panel, Right, find_packed
+from burnx.llvm.contract_plan import (
     HEIGHTS,
     ROWS,
     SIDE_BY_SIDE,
@@ -36,7 +36,7 @@ from burnx.runtime.devices.cpu.llvm.contract_plan import (
     make_plan,
     measure,
 )
-from burnx.runtime.devices.cpu.llvm.contract_rows import (
+from burnx.llvm.contract_rows import (
     TABLE_ROWS,
     bind_row,
     count_loop,
@@ -44,8 +44,8 @@ from burnx.runtime.devices.cpu.llvm.contract_rows import (
     reserve,
     table_slot,
 )
-from burnx.runtime.devices.cpu.llvm.contract_tile import Inner, Tile, call_tile
-from burnx.runtime.devices.cpu.llvm.writer import Ssa, Writer, integer
+from burnx.llvm.contract_tile import Inner, Tile, call_tile
+from burnx.llvm.writer import Ssa, Writer, integer
 
 COUNTER_BYTES = 192  # where in ``state`` the number of the next chunk is
 

@@ -21,17 +21,17 @@ from burnx.kernels.ir import (
     Store,
     walk,
 )
-from burnx.runtime.devices.cpu.llvm.calculator import Calculator
-from burnx.runtime.devices.cpu.llvm.context import Context, Unsupported
-from burnx.runtime.devices.cpu.llvm.dtypes import is_signed, lanes_of
-from burnx.runtime.devices.cpu.llvm.folds import emit_carry, emit_fold
-from burnx.runtime.devices.cpu.llvm.literals import widen
-from burnx.runtime.devices.cpu.llvm.loops import emit_loop, is_parallel
-from burnx.runtime.devices.cpu.llvm.memory import store
-from burnx.runtime.devices.cpu.llvm.numbers import resize_integer
-from burnx.runtime.devices.cpu.llvm.uses import nodes, statement_values
-from burnx.runtime.devices.cpu.llvm.writer import Ssa, Writer, integer
-from burnx.runtime.devices.cpu.target import Target
+from burnx.llvm.calculator import Calculator
+from burnx.llvm.context import Context, Unsupported
+from burnx.llvm.dtypes import is_signed, lanes_of
+from burnx.llvm.folds import emit_carry, emit_fold
+from burnx.llvm.literals import widen
+from burnx.llvm.loops import emit_loop, is_parallel
+from burnx.llvm.memory import store
+from burnx.llvm.numbers import resize_integer
+from burnx.llvm.target import Target
+from burnx.llvm.uses import nodes, statement_values
+from burnx.llvm.writer import Ssa, Writer, integer
 
 __all__ = ["Unsupported", "emit", "emit_statement"]
 
@@ -165,7 +165,7 @@ def _emit_lookup(context: Context, statement: Lookup, lanes: int) -> None:
 
 def _emit_contract(context: Context, statement: Contract, lanes: int) -> None:
     try:
-        from burnx.runtime.devices.cpu.llvm.contract import emit_contract
+        from burnx.llvm.contract import emit_contract
     except ImportError:
         raise Unsupported("this emitter has no code for Contract") from None
     emit_contract(context, statement)

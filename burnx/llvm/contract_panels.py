@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from burnx.runtime.devices.cpu.llvm.context import Context
-from burnx.runtime.devices.cpu.llvm.contract_int8 import STEP_BYTES
-from burnx.runtime.devices.cpu.llvm.contract_plan import Plan, Sizes, divide_up
-from burnx.runtime.devices.cpu.llvm.contract_rows import stride
-from burnx.runtime.devices.cpu.llvm.contract_tile import Inner
-from burnx.runtime.devices.cpu.llvm.writer import Ssa, Writer, integer
+from burnx.llvm.context import Context
+from burnx.llvm.contract_int8 import STEP_BYTES
+from burnx.llvm.contract_plan import Plan, Sizes, divide_up
+from burnx.llvm.contract_rows import stride
+from burnx.llvm.contract_tile import Inner
+from burnx.llvm.writer import Ssa, Writer, integer
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from burnx.dtype import DType, float32, int32
 from burnx.kernels.ir import Contract
 from burnx.kernels.packing import name_packing, panel_width, together
-from burnx.runtime.devices.cpu.llvm.context import Context, Unsupported
-from burnx.runtime.devices.cpu.llvm.contract_int8 import STEP_BYTES, bytes_together
-from burnx.runtime.devices.cpu.llvm.contract_numbers import Numbers, check_numbers
-from burnx.runtime.devices.cpu.llvm.contract_rows import TABLE_ROWS
-from burnx.runtime.devices.cpu.llvm.writer import Ssa, Writer, integer
-from burnx.runtime.devices.cpu.target import Target
+from burnx.llvm.context import Context, Unsupported
+from burnx.llvm.contract_int8 import STEP_BYTES, bytes_together
+from burnx.llvm.contract_numbers import Numbers, check_numbers
+from burnx.llvm.contract_rows import TABLE_ROWS
+from burnx.llvm.target import Target
+from burnx.llvm.writer import Ssa, Writer, integer
 
 HEIGHTS = (6, 5, 4)  # rows of tiles; fewer rows would not keep the multipliers busy
 ROWS = HEIGHTS[0]

@@ -21,10 +21,10 @@ from burnx.kernels.ir import (
     operands,
     walk,
 )
-from burnx.runtime.devices.cpu.llvm.context import Context
-from burnx.runtime.devices.cpu.llvm.dtypes import size_bytes
-from burnx.runtime.devices.cpu.llvm.uses import free_names, nodes, statement_values
-from burnx.runtime.devices.cpu.llvm.writer import Ssa, integer
+from burnx.llvm.context import Context
+from burnx.llvm.dtypes import size_bytes
+from burnx.llvm.uses import free_names, nodes, statement_values
+from burnx.llvm.writer import Ssa, integer
 from burnx.shape import Dim
 
 CHUNK = 16  # elements: where a lanes loop may be divided among workers

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from burnx.runtime.devices.cpu.llvm.contract_numbers import stored_type, vector
-from burnx.runtime.devices.cpu.llvm.contract_plan import Plan, least
-from burnx.runtime.devices.cpu.llvm.contract_rows import count_loop
-from burnx.runtime.devices.cpu.llvm.contract_tile import move
-from burnx.runtime.devices.cpu.llvm.writer import Ssa, Writer, integer
+from burnx.llvm.contract_numbers import stored_type, vector
+from burnx.llvm.contract_plan import Plan, least
+from burnx.llvm.contract_rows import count_loop
+from burnx.llvm.contract_tile import move
+from burnx.llvm.writer import Ssa, Writer, integer
 
 
 @dataclass(frozen=True, slots=True)

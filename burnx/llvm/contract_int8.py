@@ -12,16 +12,16 @@ from dataclasses import dataclass
 
 from burnx.dtype import DType, int8, int32
 from burnx.kernels.ir import Contract
-from burnx.runtime.devices.cpu.llvm.context import Context
-from burnx.runtime.devices.cpu.llvm.contract_numbers import Numbers, vector
-from burnx.runtime.devices.cpu.llvm.contract_rows import (
+from burnx.llvm.context import Context
+from burnx.llvm.contract_numbers import Numbers, vector
+from burnx.llvm.contract_rows import (
     count_loop,
     padded_rows,
     stride,
     table_slot,
 )
-from burnx.runtime.devices.cpu.llvm.writer import Ssa, Writer, integer
-from burnx.runtime.devices.cpu.target import Target
+from burnx.llvm.target import Target
+from burnx.llvm.writer import Ssa, Writer, integer
 
 PAIRS, QUADS = 2, 4
 STEP_BYTES = 4  # of a left row in one turn: two 16-bit numbers or four bytes

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from burnx.runtime.devices.cpu.llvm.dtypes import lanes_of, like, mangled
-from burnx.runtime.devices.cpu.llvm.literals import like_literal
-from burnx.runtime.devices.cpu.llvm.writer import Ssa, Writer
+from burnx.llvm.dtypes import lanes_of, like, mangled
+from burnx.llvm.literals import like_literal
+from burnx.llvm.writer import Ssa, Writer
 
 Number: TypeAlias = Ssa | float | int
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from burnx.kernels.ir import Contract
-from burnx.runtime.devices.cpu.llvm.writer import Ssa, Writer, integer
+from burnx.llvm.writer import Ssa, Writer, integer
 from burnx.shape import Dim, substitute
 
 if TYPE_CHECKING:
-    from burnx.runtime.devices.cpu.llvm.context import Context
+    from burnx.llvm.context import Context
 
 TABLE_ROWS = 240  # a multiple of every tile's rows
 

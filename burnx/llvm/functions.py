@@ -15,12 +15,12 @@ from burnx.dtype import (
     is_integer,
     packed_bits,
 )
-from burnx.runtime.devices.cpu.llvm import integers, polynomials
-from burnx.runtime.devices.cpu.llvm.calculator import Calculator
-from burnx.runtime.devices.cpu.llvm.context import Context, Unsupported
-from burnx.runtime.devices.cpu.llvm.dtypes import is_signed, lanes_of, scalar_type
-from burnx.runtime.devices.cpu.llvm.literals import like_literal, widen
-from burnx.runtime.devices.cpu.llvm.writer import Ssa
+from burnx.llvm import integers, polynomials
+from burnx.llvm.calculator import Calculator
+from burnx.llvm.context import Context, Unsupported
+from burnx.llvm.dtypes import is_signed, lanes_of, scalar_type
+from burnx.llvm.literals import like_literal, widen
+from burnx.llvm.writer import Ssa
 
 Formula: TypeAlias = Callable[..., Ssa]
 

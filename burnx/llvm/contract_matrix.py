@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from burnx.runtime.devices.cpu.llvm.context import Context
-from burnx.runtime.devices.cpu.llvm.contract_numbers import stored_type, vector
-from burnx.runtime.devices.cpu.llvm.contract_panels import Panel, packed_loops, scale
-from burnx.runtime.devices.cpu.llvm.contract_plan import ROWS, SIDE_BY_SIDE, Plan, Sizes
-from burnx.runtime.devices.cpu.llvm.contract_rows import count_loop, reserve, stride
-from burnx.runtime.devices.cpu.llvm.contract_tile import Inner, move
-from burnx.runtime.devices.cpu.llvm.contract_transpose import Run, transpose_run
-from burnx.runtime.devices.cpu.llvm.writer import Ssa, Writer, integer
+from burnx.llvm.context import Context
+from burnx.llvm.contract_numbers import stored_type, vector
+from burnx.llvm.contract_panels import Panel, packed_loops, scale
+from burnx.llvm.contract_plan import ROWS, SIDE_BY_SIDE, Plan, Sizes
+from burnx.llvm.contract_rows import count_loop, reserve, stride
+from burnx.llvm.contract_tile import Inner, move
+from burnx.llvm.contract_transpose import Run, transpose_run
+from burnx.llvm.writer import Ssa, Writer, integer
 from burnx.shape import substitute
 
 COPY_BYTES = 256 * 1024  # of the stack

@@ -16,14 +16,14 @@ from burnx.kernels.ir import (
     Value,
     walk,
 )
-from burnx.runtime.devices.cpu.llvm.calculator import Calculator
-from burnx.runtime.devices.cpu.llvm.context import Context, Unsupported
-from burnx.runtime.devices.cpu.llvm.dtypes import is_signed, lanes_of, scalar_type, size_bytes
-from burnx.runtime.devices.cpu.llvm.functions import combine
-from burnx.runtime.devices.cpu.llvm.literals import literal, vector_literal, widen
-from burnx.runtime.devices.cpu.llvm.loops import enter, lane_count
-from burnx.runtime.devices.cpu.llvm.uses import free_names, nodes
-from burnx.runtime.devices.cpu.llvm.writer import Ssa, integer
+from burnx.llvm.calculator import Calculator
+from burnx.llvm.context import Context, Unsupported
+from burnx.llvm.dtypes import is_signed, lanes_of, scalar_type, size_bytes
+from burnx.llvm.functions import combine
+from burnx.llvm.literals import literal, vector_literal, widen
+from burnx.llvm.loops import enter, lane_count
+from burnx.llvm.uses import free_names, nodes
+from burnx.llvm.writer import Ssa, integer
 from burnx.shape import Dim
 
 Loops = Sequence[tuple[str, Dim]]

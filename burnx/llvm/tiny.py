@@ -11,10 +11,10 @@ import ml_dtypes
 import numpy as np
 
 from burnx.dtype import DType, bfloat16, dtype_name, float16, is_low_precision
-from burnx.runtime.devices.cpu.llvm.context import Context
-from burnx.runtime.devices.cpu.llvm.dtypes import lanes_of, like, mangled
-from burnx.runtime.devices.cpu.llvm.literals import like_literal
-from burnx.runtime.devices.cpu.llvm.writer import Ssa, integer
+from burnx.llvm.context import Context
+from burnx.llvm.dtypes import lanes_of, like, mangled
+from burnx.llvm.literals import like_literal
+from burnx.llvm.writer import Ssa, integer
 
 
 def is_tiny_float(dtype: DType) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from burnx.dtype import DTYPES, DType, bfloat16, dtype_name, float16, float32, float64
-from burnx.runtime.devices.cpu.llvm.context import Unsupported
-from burnx.runtime.devices.cpu.llvm.writer import Ssa, Writer
+from burnx.llvm.context import Unsupported
+from burnx.llvm.writer import Ssa, Writer
 
 _INTEGERS = [DTYPES[f"{sign}int{bits}"] for sign in ("", "u") for bits in (8, 16, 32, 64)]
 _WHOLE: dict[DType, str] = {dtype: f"i{8 * dtype.itemsize}" for dtype in _INTEGERS}

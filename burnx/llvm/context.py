@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from burnx.kernels.ir import Buffer, Statement, Value
-from burnx.runtime.devices.cpu.llvm.writer import Ssa, Writer
-from burnx.runtime.devices.cpu.target import Target
+from burnx.llvm.target import Target
+from burnx.llvm.writer import Ssa, Writer
 from burnx.shape import Dim
 
 
@@ -145,37 +145,37 @@ class Context:
     # --- code ---------------------------------------------------------------------------------------------------
 
     def index(self, dim: Dim) -> Ssa:
-        from burnx.runtime.devices.cpu.llvm.indices import number
+        from burnx.llvm.indices import number
 
         return number(self, dim)
 
     def pointer(self, buffer: Buffer, dim: Dim) -> Ssa:
-        from burnx.runtime.devices.cpu.llvm.indices import pointer
+        from burnx.llvm.indices import pointer
 
         return pointer(self, buffer, dim)
 
     def prepare(self, body: Sequence[Statement]) -> None:
-        from burnx.runtime.devices.cpu.llvm.indices import prepare
+        from burnx.llvm.indices import prepare
 
         prepare(self, tuple(body))
 
     def name_loops(self, flat: Ssa, loops: Sequence[tuple[str, Dim]]) -> None:
-        from burnx.runtime.devices.cpu.llvm.indices import name_loops
+        from burnx.llvm.indices import name_loops
 
         name_loops(self, flat, loops)
 
     def share(self, turns: Ssa) -> tuple[Ssa, Ssa]:
-        from burnx.runtime.devices.cpu.llvm.loops import share
+        from burnx.llvm.loops import share
 
         return share(self, turns)
 
     def value(self, value: Value, lanes: int) -> Ssa:
-        from burnx.runtime.devices.cpu.llvm.values import evaluate
+        from burnx.llvm.values import evaluate
 
         return evaluate(self, value, lanes)
 
     def statements(self, body: Sequence[Statement], lanes: int) -> None:
-        from burnx.runtime.devices.cpu.llvm.emitter import emit_statement
+        from burnx.llvm.emitter import emit_statement
 
         for statement in body:
             emit_statement(self, statement, lanes)

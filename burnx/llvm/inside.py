@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from burnx.kernels.ir import Constant, Inside, Value, operands
-from burnx.runtime.devices.cpu.llvm.calculator import Calculator
-from burnx.runtime.devices.cpu.llvm.context import Context
-from burnx.runtime.devices.cpu.llvm.dtypes import register_type
-from burnx.runtime.devices.cpu.llvm.indices import indices_of_lanes, value_varies, varies
-from burnx.runtime.devices.cpu.llvm.literals import widen
-from burnx.runtime.devices.cpu.llvm.writer import Ssa, integer
+from burnx.llvm.calculator import Calculator
+from burnx.llvm.context import Context
+from burnx.llvm.dtypes import register_type
+from burnx.llvm.indices import indices_of_lanes, value_varies, varies
+from burnx.llvm.literals import widen
+from burnx.llvm.writer import Ssa, integer
 from burnx.shape import Dim
 
 Check = tuple[Dim, Dim, Dim]

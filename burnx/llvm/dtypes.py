@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from burnx.dtype import DType, bool_, dtype_name, float16, float32, float64, is_integer, packed_bits
-from burnx.runtime.devices.cpu.llvm.context import Unsupported
+from burnx.llvm.context import Unsupported
 
 _FLOATS = {float32: "float", float64: "double", float16: "half"}
 

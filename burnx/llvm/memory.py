@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 from burnx.dtype import DType, bool_
 from burnx.kernels.ir import Buffer
-from burnx.runtime.devices.cpu.llvm.context import Context
-from burnx.runtime.devices.cpu.llvm.dtypes import (
+from burnx.llvm.context import Context
+from burnx.llvm.dtypes import (
     like,
     memory_type,
     register_type,
     size_bytes,
 )
-from burnx.runtime.devices.cpu.llvm.functions import combine
-from burnx.runtime.devices.cpu.llvm.indices import pointer, stride, varies
-from burnx.runtime.devices.cpu.llvm.writer import Ssa, integer
+from burnx.llvm.functions import combine
+from burnx.llvm.indices import pointer, stride, varies
+from burnx.llvm.writer import Ssa, integer
 from burnx.shape import Dim
 
 _ZERO = {False: "0", True: "zeroinitializer"}

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from burnx.kernels.ir import Apply, Cast, Constant, Inside, Load, Local, Position, Value, operands
-from burnx.runtime.devices.cpu.llvm.context import Context
-from burnx.runtime.devices.cpu.llvm.functions import apply
-from burnx.runtime.devices.cpu.llvm.indices import indices_of_lanes, number, varies
-from burnx.runtime.devices.cpu.llvm.inside import inside
-from burnx.runtime.devices.cpu.llvm.literals import literal, widen
-from burnx.runtime.devices.cpu.llvm.memory import load
-from burnx.runtime.devices.cpu.llvm.numbers import cast, from_index, reinterpret
-from burnx.runtime.devices.cpu.llvm.writer import Ssa
+from burnx.llvm.context import Context
+from burnx.llvm.functions import apply
+from burnx.llvm.indices import indices_of_lanes, number, varies
+from burnx.llvm.inside import inside
+from burnx.llvm.literals import literal, widen
+from burnx.llvm.memory import load
+from burnx.llvm.numbers import cast, from_index, reinterpret
+from burnx.llvm.writer import Ssa
 
 
 def evaluate(context: Context, value: Value, lanes: int) -> Ssa:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from burnx.runtime.devices.cpu.llvm.calculator import Calculator
-from burnx.runtime.devices.cpu.llvm.dtypes import scalar_type
-from burnx.runtime.devices.cpu.llvm.literals import like_literal
-from burnx.runtime.devices.cpu.llvm.writer import Ssa, integer
+from burnx.llvm.calculator import Calculator
+from burnx.llvm.dtypes import scalar_type
+from burnx.llvm.literals import like_literal
+from burnx.llvm.writer import Ssa, integer
 
 Formula: TypeAlias = Callable[..., Ssa]
 

@@ -7,9 +7,9 @@ Source: the coefficients are least-maximum fits made for this file; range reduct
 
 from __future__ import annotations
 
-from burnx.runtime.devices.cpu.llvm.calculator import Calculator
-from burnx.runtime.devices.cpu.llvm.literals import like_literal
-from burnx.runtime.devices.cpu.llvm.writer import Ssa
+from burnx.llvm.calculator import Calculator
+from burnx.llvm.literals import like_literal
+from burnx.llvm.writer import Ssa
 
 _LOG2_E = 1.4426950408889634
 _LN2_HIGH, _LN2_LOW = (

@@ -15,8 +15,8 @@ from burnx.dtype import (
     is_float,
     packed_bits,
 )
-from burnx.runtime.devices.cpu.llvm.context import Context
-from burnx.runtime.devices.cpu.llvm.dtypes import (
+from burnx.llvm.context import Context
+from burnx.llvm.dtypes import (
     is_signed,
     lanes_of,
     like,
@@ -25,9 +25,9 @@ from burnx.runtime.devices.cpu.llvm.dtypes import (
     register_type,
     scalar_type,
 )
-from burnx.runtime.devices.cpu.llvm.literals import like_literal
-from burnx.runtime.devices.cpu.llvm.tiny import decode_tiny, encode_tiny, is_tiny_float
-from burnx.runtime.devices.cpu.llvm.writer import Ssa
+from burnx.llvm.literals import like_literal
+from burnx.llvm.tiny import decode_tiny, encode_tiny, is_tiny_float
+from burnx.llvm.writer import Ssa
 
 
 def cast(context: Context, value: Ssa, source: DType, target: DType, saturate: bool = True) -> Ssa:

@@ -21,7 +21,7 @@ from burnx.kernels.ir import (
     Value,
     operands,
 )
-from burnx.runtime.devices.cpu.llvm.context import Context
+from burnx.llvm.context import Context
 from burnx.shape import Dim, symbols
 
 

@@ -7,8 +7,8 @@ import struct
 import numpy as np
 
 from burnx.dtype import DType, bool_, float16, float32, float64, is_float
-from burnx.runtime.devices.cpu.llvm.dtypes import lanes_of, register_type, scalar_type
-from burnx.runtime.devices.cpu.llvm.writer import Ssa, Writer
+from burnx.llvm.dtypes import lanes_of, register_type, scalar_type
+from burnx.llvm.writer import Ssa, Writer
 
 
 def literal(number: float | int | bool, dtype: DType) -> Ssa:

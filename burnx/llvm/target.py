@@ -1,0 +1,37 @@
+"""What is compiled for: a processor's name, features and widths."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """``vector_bytes`` is the width of a register, ``registers`` how many vector registers there are.
+
+    ``int8`` says how bytes are multiplied: "vnni" (4 bytes at once with 32-bit sums), "dot" (the same on ARM),
+    "madd" (pairs of 16-bit numbers, x86 without VNNI) or "".
+    """
+
+    triple: str
+    cpu: str
+    features: str
+    vector_bytes: int
+    registers: int
+    int8: str
+
+    @property
+    def lanes(self) -> int:
+        """float32 elements in a vector register."""
+        return self.vector_bytes // 4
+
+
+def describe(triple: str, cpu: str, features: set[str], flags: str) -> Target:
+    """The target with widths worked out from the features."""
+    if not triple.startswith(("x86_64", "amd64")):
+        return Target(triple, cpu, flags, 16, 32, "")
+    if {"avx512f", "avx512vl", "avx512bw", "avx512dq"} <= features:
+        return Target(triple, cpu, flags, 64, 32, "vnni" if "avx512vnni" in features else "madd")
+    if {"avx2", "fma"} <= features:
+        return Target(triple, cpu, flags, 32, 16, "madd")
+    return Target(triple, cpu, flags, 16, 16, "madd")
