@@ -110,15 +110,27 @@ def check_shape(name: str, kind: TensorType, shape: tuple[int, ...], sizes: dict
     """Raises: InputError unless a shape is what was declared, given the dims seen so far."""
     if kind.shape is None:
         return
-    wanted = shape_text(kind.shape)
+    if shape == kind.shape:
+        return
     if len(shape) != len(kind.shape):
-        raise InputError(f'input "{name}" has shape {wanted}, not {shape}')
+        raise InputError(f'input "{name}" has shape {shape_text(kind.shape)}, not {shape}')
     for dim, size in zip(kind.shape, shape, strict=True):
+        if isinstance(dim, int):
+            if dim != size:
+                raise _wrong_shape(name, kind, shape, {})
+            continue
         own = symbol_name(dim)
         if own is not None and own not in sizes:
             sizes[own] = size
         elif symbols(dim) <= sizes.keys() and evaluate(dim, sizes) != size:
-            known = ", ".join(f"{key} = {sizes[key]}" for key in sorted(symbols(dim)))
-            raise InputError(
-                f'input "{name}" has shape {wanted}, not {shape}{" with " + known if known else ""}'
-            )
+            raise _wrong_shape(name, kind, shape, {key: sizes[key] for key in sorted(symbols(dim))})
+
+
+def _wrong_shape(
+    name: str, kind: TensorType, shape: tuple[int, ...], sizes: Mapping[str, int]
+) -> InputError:
+    known = ", ".join(f"{key} = {size}" for key, size in sizes.items())
+    wanted = shape_text(kind.shape)
+    return InputError(
+        f'input "{name}" has shape {wanted}, not {shape}{" with " + known if known else ""}'
+    )

@@ -59,6 +59,7 @@ class Native:
         self._inner_demands = find_inner_demands(segment.instructions)
         self._names = _names(segment, steps)
         self._plans: OrderedDict[tuple[int, ...], Plan] = OrderedDict()
+        self._free: list[Bench] = []
         self._lock = Lock()
         _align_constants(steps)
 
@@ -73,7 +74,7 @@ class Native:
         Raises: Failed, ShapeError.
         """
         plan = self._plan(sizes)
-        bench = plan.bench()
+        bench = self._bench(plan)
         arguments, held = bench.arguments, []
         for var, shape, where in plan.given:
             array = values[var]
@@ -92,7 +93,15 @@ class Native:
         if not went_well:
             bench.state[:] = 0
             raise Failed
-        plan.free.append(bench)
+        self._free.append(bench)
+
+    def _bench(self, plan: Plan) -> Bench:
+        """Memory for one running call: that of an earlier one where there is such."""
+        try:
+            bench = self._free.pop()
+        except IndexError:
+            return Bench(plan)
+        return bench if bench.plan is plan else Bench(plan, bench.memory)
 
     def _check_bodies(self, sizes: Mapping[str, int]) -> None:
         """Raises: Failed where a body's sizes do not fit: whether it runs is not known here."""

@@ -35,8 +35,11 @@ from burnx.shape import evaluate
 
 Array = np.ndarray[Any, Any]
 Sizes = Mapping[str, int]
-SOLO_WORK = 30_000  # below that a second thread costs more than it saves
-ALONE_WORK = 400_000  # a whole program below that runs on the thread that calls
+# about 15 operations take a nanosecond
+SOLO_WORK = 40_000  # a step below that: a second thread costs more than it saves
+ALONE_WORK = (
+    1_000_000  # a program below that, in steps for several threads, runs on the thread that calls
+)
 _LOOP_TURNS = 16  # of a loop whose number is not known when its program is planned
 
 
@@ -54,24 +57,22 @@ class Plan:
     given: tuple[tuple[Var, tuple[int, ...], Array], ...]
     made: tuple[tuple[Var, tuple[int, ...], Array], ...]
     size: int
+    zeroed: tuple[int, int]
     workers: int
-    free: list[Bench] = field(default_factory=list)
-
-    def bench(self) -> Bench:
-        """Memory for one running call: one that is free, or a new one."""
-        try:
-            return self.free.pop()
-        except IndexError:
-            return Bench(self)
 
 
 class Bench:
     """The memory, arguments and state of one running call."""
 
-    __slots__ = ("arguments", "memory", "state", "state_address", "steps", "table")
+    __slots__ = ("arguments", "memory", "plan", "state", "state_address", "steps", "table")
 
-    def __init__(self, plan: Plan) -> None:
-        self.memory = Workspace(max(plan.size, 64))
+    def __init__(self, plan: Plan, memory: Workspace | None = None) -> None:
+        size = max(plan.size, 64)
+        if memory is None or len(memory.array) < size:
+            memory = Workspace(size)
+        else:
+            memory.array[slice(*plan.zeroed)] = 0
+        self.plan, self.memory = plan, memory
         self.arguments = plan.arguments.copy()
         self.arguments[plan.in_arena] += self.memory.address
         self.table = plan.table.copy()
@@ -97,8 +98,8 @@ def make_plan(
     for storage in schedule.memory.values():
         _bytes(storage, sizes)
     lines = make_lines(schedule.steps)
-    offsets, total = _place_all(lines, sizes, threads)
-    made = _Arguments(offsets)
+    layout = _place_all(lines, sizes, threads)
+    made = _Arguments(layout.offsets)
     for line in lines.lines:
         made.add(line, sizes)
     workers = 1 if _shared_work(lines, sizes) < ALONE_WORK else threads
@@ -109,7 +110,8 @@ def make_plan(
         np.array(made.in_arena, np.int64),
         _given(schedule, ends[0], made.positions, sizes),
         _made(schedule, ends[1], made.positions, sizes),
-        total,
+        layout.size,
+        layout.zeroed,
         workers,
     )
 
@@ -192,34 +194,49 @@ def _table(lines: Sequence[Line], addresses: Sequence[int], sizes: Sizes) -> Arr
     return np.array([*rows, (END, 0, 0, 0)], np.int64)
 
 
+def _effort(step: Step, sizes: Sizes) -> int:
+    """About how many operations a step takes; the multiplications of a product are four times as quick."""
+    product = any(isinstance(each, Contract) for each in walk(step.kernel.body))
+    return max(evaluate(step.work, sizes), 0) // (4 if product else 1)
+
+
 def _shared_work(lines: Lines, sizes: Sizes) -> int:
     """About how many operations are divided among workers."""
     total = 0
     for place, line in enumerate(lines.lines):
         if isinstance(line, Step) and not _is_solo(line, sizes):
             turns = _LOOP_TURNS if any(a <= place <= b for a, b in lines.loops) else 1
-            total += max(evaluate(line.work, sizes), 0) * turns
+            total += _effort(line, sizes) * turns
     return total
 
 
 def _is_solo(step: Step, sizes: Sizes) -> bool:
-    return evaluate(step.work, sizes) < SOLO_WORK or not _is_parallel(step.kernel.body)
+    return _effort(step, sizes) < SOLO_WORK or not _is_parallel(step.kernel.body)
 
 
 def _is_parallel(body: Sequence[Any]) -> bool:
     return any(isinstance(each, (Loop, Contract)) and each.parallel for each in walk(tuple(body)))
 
 
-def _place_all(lines: Lines, sizes: Sizes, threads: int) -> tuple[dict[Storage, int], int]:
-    """(where each storage lies in the arena, the bytes of the whole)."""
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Where each storage lies in the arena, the bytes of the whole, and those that start as zero."""
+
+    offsets: dict[Storage, int]
+    size: int
+    zeroed: tuple[int, int]
+
+
+def _place_all(lines: Lines, sizes: Sizes, threads: int) -> _Layout:
     intervals = find_lifetimes(lines)
     bytes_of = {storage: _bytes(storage, sizes) for storage in intervals}
     plain = [storage for storage in intervals if not storage.zeroed]
     places, total = plan_arena([(bytes_of[each], *intervals[each]) for each in plain])
     offsets = dict(zip(plain, places, strict=True))
-    total = _aligned(total)
-    total = _place_zeroed(intervals, bytes_of, sizes, offsets, total)
-    return offsets, _place_scratch(lines.lines, sizes, threads, offsets, total)
+    start = _aligned(total)
+    end = _place_zeroed(intervals, bytes_of, sizes, offsets, start)
+    size = _place_scratch(lines.lines, sizes, threads, offsets, end)
+    return _Layout(offsets, size, (start, end))
 
 
 def _place_zeroed(
