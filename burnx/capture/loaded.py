@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from burnx.capture.executables import Executables
 from burnx.capture.inputs import check_names, check_value, match_inputs
 from burnx.capture.lazy import default_recorder
 from burnx.dtype import as_array, dtype_name
 from burnx.errors import InputError, UsageError
 from burnx.graph import Graph, Value, constant_value
 from burnx.lowering import lower
-from burnx.runtime.device import Device, Executable, placement, prepare
-from burnx.shape import symbol
+from burnx.runtime.device import Device, placement, prepare
 from burnx.tensor import Tensor, to_numpy
-from burnx.types import MapType, OptionalType, SequenceType, TensorType, Type
+from burnx.types import MapType, OptionalType, SequenceType, Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +73,7 @@ class LoadedModel:
             describe(value.type, name)
             for value, name in zip(graph.outputs, graph.output_names, strict=True)
         )
-        self._executables: dict[Any, Executable] = {}
-        self._lock = Lock()
+        self._executables = Executables(graph, where, self.options)
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Outputs by name: arrays, lists for sequences, lists of dicts for maps, None for absent optionals.
@@ -101,13 +100,13 @@ class LoadedModel:
     def results(self, inputs: Mapping[str, Any]) -> list[Any]:
         """Outputs in the order of the file, for inputs by name."""
         values = self._values(inputs)
-        return self._executable(values)(values)
+        return self._executables.find(values)(values)
 
     def profile(self, inputs: Mapping[str, Any]) -> list[tuple[str, int]]:
         """Where a run spends its time: (primitive or kind of kernel, and node; elapsed_ns), slowest first."""
         values = self._values(inputs)
         # a runner of its own: other threads may be running on the kept one
-        executable = prepare(self._executable(values).program, self.device, self.options)
+        executable = prepare(self._executables.find(values).program, self.device, self.options)
         executable(values)  # the first run also makes plans, and its memory is new
         times = executable.runner.times_ns = {}
         executable(values)
@@ -117,20 +116,6 @@ class LoadedModel:
         """How often each thing occurs that Python carries out on this device, for the declared inputs."""
         program = lower(self.graph, [value.type for value in self.graph.inputs])
         return placement(program, self.device)
-
-    def _executable(self, values: Sequence[Any]) -> Executable:
-        key = signature(values)
-        executable = self._executables.get(key)
-        if executable is None:
-            with self._lock:
-                executable = self._executables.get(key)
-                if executable is None:
-                    pairs = zip(self.graph.inputs, values, strict=True)
-                    types = [_run_type(value, given) for value, given in pairs]
-                    executable = self._executables[key] = prepare(
-                        lower(self.graph, types), self.device, self.options
-                    )
-        return executable
 
     def _values(self, inputs: Mapping[str, Any]) -> list[Any]:
         known = [value.name for value in self.graph.inputs]
@@ -147,19 +132,6 @@ class LoadedModel:
                 given = self.graph.defaults.get(value)
             values.append(check_value(value.name, value.type, given, sizes))
         return values
-
-
-def signature(values: Sequence[Any]) -> tuple[Any, ...]:
-    """What a program depends on: dtypes and ranks, not sizes."""
-    return tuple((v.dtype, v.ndim) if isinstance(v, np.ndarray) else type(v) for v in values)
-
-
-def _run_type(value: Value, given: Any) -> Type:
-    kind = value.type
-    if isinstance(kind, TensorType) and kind.shape is None and isinstance(given, np.ndarray):
-        dims = tuple(symbol(f"_{value.name}_{axis}") for axis in range(given.ndim))
-        return TensorType(kind.dtype, dims)
-    return kind
 
 
 class Compiled:

@@ -1,0 +1,104 @@
+"""The programs of a graph that are ready to run: one for each kind of input, and some for exact sizes.
+
+A program holds for all sizes.  Where a graph decides by sizes (a branch, a rank), parts of it are only lowered while it
+runs; if the same sizes come again and again, such a graph gets a program for just these.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Mapping, Sequence
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from burnx.graph import Graph, Value
+from burnx.lowering import lower
+from burnx.program import Program, walk
+from burnx.runtime.device import Device, Executable, prepare
+from burnx.shape import symbol
+from burnx.types import TensorType, Type
+
+COMES_AGAIN = 3  # calls with the same sizes, after which they are worth a program of their own
+KEPT = 8  # programs for exact sizes
+SETTLED_BYTES = 32 << 20  # of constants: a larger graph would hold too much twice
+
+
+class Executables:
+    """Makes the programs of a graph when they are first needed."""
+
+    def __init__(self, graph: Graph, where: Device, options: Mapping[str, Any]) -> None:
+        self._graph, self._device, self._options = graph, where, options
+        self._by_kind: dict[Any, Executable] = {}
+        self._by_sizes: OrderedDict[Any, Executable] = OrderedDict()
+        self._undecided: dict[Any, bool] = {}
+        self._calls: Counter[Any] = Counter()
+        self._lock = Lock()
+
+    def find(self, values: Sequence[Any]) -> Executable:
+        """The program for inputs like these."""
+        kind = signature(values)
+        executable = self._by_kind.get(kind)
+        if executable is None:
+            executable = self._make(kind, values)
+        if not self._undecided[kind]:
+            return executable
+        return self._settled(values) or executable
+
+    def _make(self, kind: Any, values: Sequence[Any]) -> Executable:
+        with self._lock:
+            executable = self._by_kind.get(kind)
+            if executable is None:
+                pairs = zip(self._graph.inputs, values, strict=True)
+                executable = self._prepare([_run_type(value, given) for value, given in pairs])
+                self._undecided[kind] = _is_undecided(executable.program)
+                self._by_kind[kind] = executable
+        return executable
+
+    def _settled(self, values: Sequence[Any]) -> Executable | None:
+        """The program for exactly these sizes, once they came often enough."""
+        sizes = tuple((v.dtype, v.shape) if isinstance(v, np.ndarray) else None for v in values)
+        executable = self._by_sizes.get(sizes)
+        if executable is not None or None in sizes:
+            return executable
+        with self._lock:
+            self._calls[sizes] += 1
+            if self._calls[sizes] < COMES_AGAIN or sizes in self._by_sizes:
+                if len(self._calls) > 64 * KEPT:
+                    self._calls.clear()
+                return self._by_sizes.get(sizes)
+            executable = self._prepare([TensorType(v.dtype, v.shape) for v in values])
+            self._by_sizes[sizes] = executable
+            if len(self._by_sizes) > KEPT:
+                self._by_sizes.popitem(last=False)
+        return executable
+
+    def _prepare(self, types: Sequence[Type]) -> Executable:
+        return prepare(lower(self._graph, types), self._device, self._options)
+
+
+def _is_undecided(program: Program) -> bool:
+    """Whether parts are lowered while it runs, and it is small enough to be had twice."""
+    constants = {
+        id(var.array): var.array.nbytes
+        for each in walk(program)
+        for var in each.inputs
+        if var is not None and var.array is not None
+    }
+    if sum(constants.values()) > SETTLED_BYTES:
+        return False
+    return any(each.primitive == "defer" for each in program.instructions)
+
+
+def signature(values: Sequence[Any]) -> tuple[Any, ...]:
+    """What a program depends on: dtypes and ranks, not sizes."""
+    return tuple((v.dtype, v.ndim) if isinstance(v, np.ndarray) else type(v) for v in values)
+
+
+def _run_type(value: Value, given: Any) -> Type:
+    kind = value.type
+    if isinstance(kind, TensorType) and kind.shape is None and isinstance(given, np.ndarray):
+        dims = tuple(symbol(f"_{value.name}_{axis}") for axis in range(given.ndim))
+        return TensorType(kind.dtype, dims)
+    return kind
