@@ -5,6 +5,7 @@ from __future__ import annotations
 from burnx.fusion.elementwise import Element, fill
 from burnx.fusion.expressions import Expressions, Index, as_stored, dtype_of, shape_of
 from burnx.fusion.scheduler import Scheduler, writer
+from burnx.fusion.storage import Storage
 from burnx.kernels.ir import Value
 from burnx.program import Instruction, Var
 from burnx.shape import Dim, maximum, minimum
@@ -14,15 +15,31 @@ from burnx.shape import Dim, maximum, minimum
 def write_concat(scheduler: Scheduler, instruction: Instruction) -> None:
     """Each operand is stored at its place."""
     (var,) = instruction.outputs
-    storage = scheduler.allocate(var)
+    storage = scheduler.memory.get(var) or scheduler.allocate(var)
     axis = instruction.attributes["axis"] % len(shape_of(var))
     start: Dim = 0
     for operand in instruction.inputs:
         assert operand is not None
         shape = shape_of(operand)
         shift = tuple(start if place == axis else 0 for place in range(len(shape)))
-        fill(scheduler, storage, shape, _copied(operand), instruction.place, shift)
         start = start + shape[axis]
+        if not scheduler.is_virtual(operand) and _is_there(
+            scheduler.in_memory(operand), storage, shift
+        ):
+            continue
+        fill(scheduler, storage, shape, _copied(operand), instruction.place, shift)
+
+
+def _is_there(part: Storage, whole: Storage, start: Index) -> bool:
+    """Whether a part of a concatenation was made at its place."""
+    return part.root is whole.root and part.offset() == _place(whole, start)
+
+
+def _place(whole: Storage, start: Index) -> Dim:
+    total = whole.offset()
+    for each, stride in zip(start, whole.strides(), strict=True):
+        total = total + each * stride
+    return total
 
 
 def _copied(operand: Var, shift: Index = ()) -> Element:

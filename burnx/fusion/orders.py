@@ -49,6 +49,8 @@ def natural_order(scheduler: Scheduler, var: Var) -> Order:
     operand = maker.inputs[0] if maker.inputs else None
     if operand is None:
         return plain
+    if maker.primitive == "take" and len(shape_of(operand)) == rank:
+        return natural_order(scheduler, operand)
     if maker.primitive == "transpose":
         perm = maker.attributes["perm"]
         place = {origin: axis for axis, origin in enumerate(perm)}

@@ -14,6 +14,7 @@ from burnx.dtype import DType
 from burnx.fusion.clusters import Cluster, Uses, find_clusters
 from burnx.fusion.expressions import MOVEMENT, VIRTUAL, Expressions, dtype_of, shape_of
 from burnx.fusion.finishing import finish
+from burnx.fusion.homes import find_homes
 from burnx.fusion.orders import natural_order
 from burnx.fusion.storage import Order, Schedule, Step, Storage
 from burnx.kernels.ir import Statement
@@ -59,6 +60,7 @@ class Scheduler:
     roots: set[Var] = field(default_factory=set)
     outputs: frozenset[Var] = frozenset()
     margins: Mapping[Var, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    homes: Mapping[Var, tuple[Var, tuple[Dim, ...]]] = field(default_factory=dict)
     schedule: Schedule = field(default_factory=Schedule)
     done: set[Instruction] = field(default_factory=set)
     copies: dict[tuple[Var, object], Storage] = field(default_factory=dict)
@@ -73,9 +75,9 @@ class Scheduler:
     def storage(self, var: Var) -> Storage | None:
         """Where a value lies; None if it is worked out where it is read."""
         found = self.memory.get(var)
-        if found is not None:
-            return found
         maker = self.uses.makers.get(var)
+        if found is not None and (maker is None or maker in self.done):
+            return found
         if maker is None:
             return self._outside(var)
         if self.is_virtual(var):
@@ -112,14 +114,30 @@ class Scheduler:
 
     def allocate(self, var: Var, order: Order | None = None) -> Storage:
         """New memory for a value."""
+        home = self._home(var, order)
         if var in self.outputs:
             storage = Storage(dtype_of(var), shape_of(var), "output")
+        elif home is not None:
+            storage = home
         else:
             margin = self.margins.get(var, ())
             chosen = order if order is not None else natural_order(self, var)
             storage = Storage(dtype_of(var), shape_of(var), order=chosen, margin=margin)
         self.memory[var] = storage
         return storage
+
+    def _home(self, var: Var, order: Order | None) -> Storage | None:
+        """The part of a concatenation's memory that a value belongs into, if it would lie in the same order."""
+        if var not in self.homes or var in self.margins:
+            return None
+        whole, start = self.homes[var]
+        storage = self.memory.get(whole) or self.allocate(whole)
+        wanted = order if order is not None else natural_order(self, var)
+        if wanted != storage.order or storage.margin:
+            return None
+        return Storage(
+            storage.dtype, shape_of(var), storage.role, storage.order, within=storage, start=start
+        )
 
     def scratch(self, dtype: DType, shape: Shape) -> Storage:
         """Memory of one worker."""
@@ -301,6 +319,7 @@ def _schedule(
             owners=dict(owners),
             roots=roots,
             margins=margins,
+            homes=find_homes(uses, owners, roots) if traits.fuse else {},
             schedule=memory,
             done=set(),
             copies={},

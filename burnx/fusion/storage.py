@@ -24,6 +24,7 @@ class Storage:
     ``order`` lists the axes from the outermost to the innermost in memory.  ``margin`` are (low, high) elements around
     each axis that are zero and stay so: such memory is only shared with storages of the same geometry.  ``apart``
     keeps elements of an axis that many places apart, with zeros between.
+    ``within`` another storage it is the part of that from index ``start`` on: a piece of a concatenation.
     ``role``: "input" and "output" belong to the caller, "constant" holds ``array``, "arena" lives during a call,
     "scratch" is private to a worker.
     """
@@ -35,11 +36,17 @@ class Storage:
     margin: tuple[tuple[int, int], ...] = ()
     apart: tuple[int, ...] = ()
     array: Array | None = None
-    name: str = ""
+    within: Storage | None = None
+    start: tuple[Dim, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.order:
             self.order = tuple(range(len(self.shape)))
+
+    @property
+    def root(self) -> Storage:
+        """The storage that memory is planned for."""
+        return self if self.within is None else self.within.root
 
     @property
     def zeroed(self) -> bool:
@@ -57,6 +64,8 @@ class Storage:
 
     def strides(self) -> tuple[Dim, ...]:
         """Elements from one place of an axis to the next, by axis; gaps included."""
+        if self.within is not None:
+            return self.within.strides()
         extents = self.extents()
         result: list[Dim] = [0] * len(self.shape)
         step: Dim = 1
@@ -69,6 +78,9 @@ class Storage:
 
     def offset(self) -> Dim:
         """Where the element at index 0 … 0 lies."""
+        if self.within is not None:
+            steps = zip(self.start, self.within.strides(), strict=True)
+            return sum((place * step for place, step in steps), self.within.offset())
         if not self.margin:
             return 0
         plain = Storage(self.dtype, self.extents(), order=self.order).strides()

@@ -85,12 +85,13 @@ def find_lifetimes(lines: Lines) -> dict[Storage, Interval]:
             used = line.storages
         else:
             used = (line.unless if isinstance(line, Jump) else line.held,)
-        for storage in used:
+        for each in used:
+            storage = each.root if each is not None else None
             if storage is None or storage.role != "arena":
                 continue
             first, _ = found.get(storage, (place, place))
             found[storage] = (first, place)
-            if not isinstance(line, Step) or storage not in line.writes:
+            if not isinstance(line, Step) or each not in line.writes:
                 if storage not in exposed:
                     exposed[storage] = set()
                 exposed[storage].add(first if first == place else -1)

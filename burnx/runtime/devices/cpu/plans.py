@@ -135,7 +135,8 @@ class _Arguments:
         elif isinstance(line, Jump) and line.unless is not None:
             self._add_storage(line.unless)
 
-    def _add_storage(self, storage: Storage) -> None:
+    def _add_storage(self, part: Storage) -> None:
+        storage = part.root
         if storage in self.offsets:
             self.in_arena.append(len(self.values))
             self.values.append(self.offsets[storage])
