@@ -49,10 +49,17 @@ def pack(matrix: Array, packing: str) -> Array:
     width, group = panel_width(packing), together(packing)
     inner, columns = matrix.shape
     panels, groups = -(-columns // width), -(-inner // group)
-    if inner % group or columns % width:
-        padded = np.zeros((groups * group, panels * width), matrix.dtype)
-        padded[:inner, :columns] = matrix
-        matrix = padded
     result = np.empty((panels, groups, width, group), matrix.dtype)
-    result[...] = matrix.reshape(groups, group, panels, width).transpose(2, 0, 3, 1)
+    whole = columns // width if inner % group == 0 else 0
+    _fill_panels(result[:whole], matrix[:, : whole * width])
+    if whole < panels:  # what does not fill a panel, or a group, is followed by zeros
+        rest = matrix[:, whole * width :]
+        padded = np.zeros((groups * group, (panels - whole) * width), matrix.dtype)
+        padded[:inner, : rest.shape[1]] = rest
+        _fill_panels(result[whole:], padded)
     return result.reshape(-1)
+
+
+def _fill_panels(panels: Array, matrix: Array) -> None:
+    count, groups, width, group = panels.shape
+    panels[...] = matrix.reshape(groups, group, count, width).transpose(2, 0, 3, 1)

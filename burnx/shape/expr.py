@@ -101,10 +101,14 @@ class Expr:
     __slots__ = ("_hash", "terms")
 
     def __init__(self, terms: Mapping[Monomial, int]) -> None:
-        self.terms = dict(sorted(terms.items(), key=lambda item: _monomial_key(item[0])))
-        self._hash = hash(tuple(self.terms.items()))
+        self.terms = dict(terms)
+        if len(terms) > 1:
+            self.terms = dict(sorted(terms.items(), key=_term_key))
+        self._hash: int | None = None  # worked out when it is asked for
 
     def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash(tuple(self.terms.items()))
         return self._hash
 
     def __eq__(self, other: object) -> bool:
@@ -203,6 +207,10 @@ def _grouped_atom(atom: Atom) -> str:
 @lru_cache(maxsize=65536)
 def _monomial_key(monomial: Monomial) -> tuple[int, str]:
     return -len(monomial), "*".join(str(atom) for atom in monomial)
+
+
+def _term_key(term: tuple[Monomial, int]) -> tuple[int, str]:
+    return _monomial_key(term[0])
 
 
 def _terms(dim: Dim) -> Mapping[Monomial, int]:
