@@ -5,7 +5,7 @@ How near numbers have to be is said in ``burnx.conformance.tolerance``, by dtype
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import burnx
@@ -22,7 +22,18 @@ SIDES: dict[str, dict[str, Any]] = {
 }
 
 
-def disagreements(source: Any, inputs: Mapping[str, Any], name: str) -> Iterator[str]:
+def compare_output(output: str, expected: Any, found: Any) -> str:
+    """How an output differs; nothing if it does not."""
+    difference = close(expected, found)
+    return "" if difference is None else str(difference)
+
+
+Compare = Callable[[str, Any, Any], str]
+
+
+def disagreements(
+    source: Any, inputs: Mapping[str, Any], name: str, compare: Compare = compare_output
+) -> Iterator[str]:
     """How results on the cpu differ from the reference's; an error is a result, of its kind.
 
     A model that burnx does not know has no results to compare.
@@ -39,8 +50,8 @@ def disagreements(source: Any, inputs: Mapping[str, Any], name: str) -> Iterator
                 yield f"{name} {side}: {_text(expected)} on the reference, found {_text(found)}"
             continue
         for output, right in expected.items():
-            difference = close(right, found[output])
-            if difference is not None:
+            difference = compare(output, right, found[output])
+            if difference:
                 yield f"{name} {side}: output {output!r}: {difference}"
 
 
