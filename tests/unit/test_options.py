@@ -72,7 +72,7 @@ def test_a_fallback_is_a_device() -> None:
 
 
 def runner(model: Any) -> Any:
-    (executable,) = model._executables.values()
+    (executable,) = model._executables._by_kind.values()
     return executable.runner
 
 

@@ -161,7 +161,17 @@ def test_other_sizes_compile_nothing(
             built = compiled_kernels()
         check(reference.run(inputs), found, inputs)
     assert compiled_kernels() == built
-    assert len(compiled._executables) == 1
+    assert len(compiled._executables._by_kind) == 1
+
+
+def test_memory_is_kept_for_one_set_of_sizes() -> None:
+    model = burnx.load(build(ATTENTION), device="cpu")
+    for inputs in shapes(attention, 10):
+        model.run(inputs)
+    (executable,) = model._executables._by_kind.values()
+    (prepared,) = executable.runner.prepared.values()
+    (native,) = prepared.units
+    assert len(native._plans) == 10 and len(native._free) == 1
 
 
 def check(expected: Mapping[str, Any], found: Mapping[str, Any], inputs: Inputs) -> None:
