@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from burnx import waist
-from burnx.dtype import DTYPES, bool_, float32, int32, int64, is_float, is_integer
+from burnx.dtype import DTYPES, bool_, float32, int32, is_integer
 from burnx.shape import Dim, product
 from burnx.tensor import Tensor
 from tests.unit.cpu.random_programs import Item, Maker, Unfit, is_fixed, plain_numbers
@@ -165,7 +165,7 @@ def fits_conv(item: Item) -> bool:
 @step
 def channel_bias(maker: Maker) -> None:
     """What follows a convolution: a number per channel, then relu."""
-    x = maker.take(lambda item: is_wide(item) and 3 <= item.rank, fresh=False)
+    x = maker.take(lambda item: is_wide(item) and item.rank >= 3, fresh=False)
     shape = [1, x.shape[1], *[1] * (x.rank - 2)]
     scale, shift = (operand(maker, x.dtype, shape).tensor for _ in range(2))
     made = waist.map("add", waist.map("mul", x.tensor, scale), shift)
@@ -315,7 +315,3 @@ def loop(maker: Maker) -> None:
     )
     maker.put(made, x.exact)
     maker.put(items, x.exact)
-
-
-def kinds() -> tuple[Any, ...]:
-    return int64, is_float

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from burnx import waist
 from burnx.builder import Builder, remove_dead
-from burnx.errors import BurnxError
 from burnx.dtype import DTYPES, DType, is_float, is_integer, is_low_precision
+from burnx.errors import BurnxError
 from burnx.ops import operators
 from burnx.program import Program
 from burnx.shape import Dim, evaluate, symbol, symbols
