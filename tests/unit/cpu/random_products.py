@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from burnx import waist
-from burnx.dtype import DTYPES, bool_, float32, int32, int64, is_float, is_integer
+from burnx.dtype import DTYPES, bool_, float32, int32, is_integer
 from burnx.shape import Dim, product
 from burnx.tensor import Tensor
 from tests.unit.cpu.random_programs import Item, Maker, Unfit, is_fixed, plain_numbers
@@ -315,7 +315,3 @@ def loop(maker: Maker) -> None:
     )
     maker.put(made, x.exact)
     maker.put(items, x.exact)
-
-
-def kinds() -> tuple[Any, ...]:
-    return int64, is_float

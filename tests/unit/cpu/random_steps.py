@@ -11,7 +11,6 @@ from burnx import waist
 from burnx.dtype import DTYPES, bool_, is_float, is_integer, is_low_precision
 from burnx.shape import symbol
 from tests.unit.cpu.random_programs import (
-    INTEGERS,
     KINDS,
     NARROW,
     TINY,
@@ -48,10 +47,6 @@ def is_exact_float(item: Item) -> bool:
 
 def is_wide(item: Item) -> bool:
     return item.dtype.name in ("float32", "float64")
-
-
-def is_low_inexact(item: Item) -> bool:
-    return is_low_precision(item.dtype) and not item.exact
 
 
 # --- elementwise --------------------------------------------------------------------------------
@@ -421,7 +416,3 @@ def window_reduce(maker: Maker) -> None:
     else:
         name = maker.pick(["max", "sum", "min"])
     maker.put(waist.window_reduce(name, x.tensor, window, strides, gaps, pads), x.exact)
-
-
-def integers() -> tuple[str, ...]:
-    return INTEGERS
