@@ -2,6 +2,10 @@
 
 Three kernels: transform tiles of the data, multiply, transform the sums back with what follows the convolution.
 The last tile of a row or column that does not divide evenly begins earlier, and keeps only the results still missing.
+Sizes may be open.  An image with fewer results than a tile is one tile, that reads the last row or column again where
+there are no more; what comes of those is not kept.
+
+An Inf or NaN of the data spreads over the results of all tiles that read it.
 """
 
 from __future__ import annotations
@@ -22,12 +26,13 @@ from burnx.fusion.storage import Storage
 from burnx.kernels.ir import Contract, Load, Local, Loop, Statement, Store
 from burnx.kernels.packing import pack
 from burnx.kernels.winograd import Scheme, choose_scheme, transform_weights
-from burnx.shape import Dim, minimum, product
+from burnx.shape import Dim, bounds, floordiv, maximum, minimum, product
 
 if TYPE_CHECKING:
     from burnx.fusion.convolutions import Geometry
 
 APART = 16  # elements
+LIKELY = 28  # what an open height or width is taken for where a scheme is chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +41,12 @@ class Tiles:
 
     scheme: Scheme
     batch: Dim
-    sizes: tuple[int, int]
+    sizes: tuple[Dim, ...]
 
     @property
-    def counts(self) -> tuple[int, ...]:
-        return tuple(-(-size // self.scheme.step) for size in self.sizes)
+    def counts(self) -> tuple[Dim, ...]:
+        step = self.scheme.step
+        return tuple(floordiv(size + (step - 1), step) for size in self.sizes)
 
     def shape(self, channels: Dim) -> tuple[Dim, ...]:
         """The transformed tiles: number in a tile, image, row and column of tiles, channel."""
@@ -54,9 +60,7 @@ def write_winograd(
     scheme = _find_scheme(cluster, made, sums)
     if scheme is None:
         return False
-    height, width = made.result[2:]
-    assert isinstance(height, int) and isinstance(width, int)
-    tiles = Tiles(scheme, made.result[0], (height, width))
+    tiles = Tiles(scheme, made.result[0], made.result[2:])
     place = cluster.seed.place
     data = _write_forward(scheduler, made, source, tiles, place)
     products = _write_products(scheduler, cluster, data, tiles, place)
@@ -69,20 +73,30 @@ def _find_scheme(cluster: Cluster, made: Geometry, sums: DType) -> Scheme | None
     plain = (made.strides, made.dilations, made.spread, made.groups) == ((1, 1), (1, 1), (1, 1), 1)
     if weight is None or weight.array is None or not plain or made.kernel != (3, 3):
         return None
-    sizes = (*made.result[2:], made.weight[1], made.weight[0])
-    numbers = [size for size in sizes if isinstance(size, int)]
-    if sums != float32 or len(numbers) < len(sizes) or any(low < 0 for low, _ in made.pads):
+    if sums != float32 or any(low < 0 for low, _ in made.pads):
         return None
-    return choose_scheme(*numbers)
+    outputs, channels = weight.array.shape[:2]
+    height, width = (_likely(size) for size in made.result[2:])
+    return choose_scheme(height, width, channels, outputs)
+
+
+def _likely(size: Dim) -> int:
+    """A size, or what an open one is taken for."""
+    return size if isinstance(size, int) else max(LIKELY, int(bounds(size)[0]))
 
 
 def _starts(tiles: Tiles, rows: Sequence[Dim]) -> list[Dim]:
     """The first result of a tile along each axis."""
     step = tiles.scheme.step
     return [
-        each * step if size % step == 0 else minimum(each * step, size - step)
+        each * step if size % step == 0 else maximum(minimum(each * step, size - step), 0)
         for each, size in zip(rows, tiles.sizes, strict=True)
     ]
+
+
+def _fills_a_tile(size: Dim, tile: int) -> bool:
+    """Whether so many results are surely read from at least a tile of elements."""
+    return bool(bounds(size)[0] + 2 >= tile)
 
 
 def _variables(at: Expressions, tiles: Tiles) -> list[Dim]:
@@ -115,12 +129,8 @@ def _write_forward(
     target = Storage(source.dtype, tiles.shape(channels))
     between = _scratch(scheduler, source.dtype, (len(size), len(size)), channels)
     rows, channel = _variables(at, tiles), at.variable(channels)
-    strides, first = source.strides(), _starts(tiles, rows[1:])
-    base = source.offset() + rows[0] * strides[0] + channel * strides[1]
-    for start, (low, _), step in zip(first, made.pads, strides[2:], strict=True):
-        base = base + (start - low) * step
-    buffer, line, column = at.buffer(source), at.variable(len(size)), at.variable(len(size))
-    lines = [Load(buffer, base + line * strides[2] + j * strides[3]) for j in size]
+    line, column = at.variable(len(size)), at.variable(len(size))
+    lines = _read(at, made, source, tiles, (rows, channel, line))
     across = [
         Store(at.buffer(between), at.place(between, (line, j, channel)), value)
         for j, value in enumerate(tiles.scheme.forward(lines))
@@ -139,6 +149,24 @@ def _write_forward(
     work = product(target.shape) * 5
     scheduler.step(at, _around(at, rows, [body]), [target], work, place)
     return target
+
+
+def _read(
+    at: Expressions,
+    made: Geometry,
+    source: Storage,
+    tiles: Tiles,
+    index: tuple[Sequence[Dim], Dim, Dim],  # image and tile, channel, line
+) -> list[Load]:
+    """A line of a tile of the data; its last element again where the image has no more."""
+    rows, channel, line = index
+    strides, (height, width) = source.strides(), tiles.sizes
+    base = source.offset() + rows[0] * strides[0] + channel * strides[1]
+    for start, (low, _), step in zip(_starts(tiles, rows[1:]), made.pads, strides[2:], strict=True):
+        base = base + (start - low) * step
+    buffer, tile = at.buffer(source), tiles.scheme.tile
+    base = base + (line if _fills_a_tile(height, tile) else minimum(line, height + 1)) * strides[2]
+    return [Load(buffer, base + minimum(j, width + 1) * strides[3]) for j in range(tile)]
 
 
 def _write_products(
