@@ -43,8 +43,10 @@ def transform_weights(scheme: Scheme, weights: Array) -> Array:
     Shapes: (outputs, channels, 3, 3) -> (tile * tile, channels, outputs)
     """
     matrix = np.array(scheme.weights)
-    found = np.einsum("iu,ocuv,jv->ijco", matrix, weights.astype(np.float64), matrix, optimize=True)
-    return found.reshape(scheme.tile**2, *found.shape[2:]).astype(weights.dtype)
+    both = np.kron(matrix, matrix).astype(weights.dtype)
+    outputs, channels = weights.shape[:2]
+    taps = np.ascontiguousarray(weights.reshape(outputs, channels, 9).transpose(2, 1, 0))
+    return (both @ taps.reshape(9, -1)).reshape(-1, channels, outputs)
 
 
 def _forward4(d: Line) -> list[Value]:
