@@ -34,7 +34,6 @@ from burnx.kernels.ir import (
     operands,
 )
 from burnx.shape import Call, Dim, Expr, Symbol, substitute, symbols
-from burnx.shape.expr import make_call
 
 SHORT = 8  # extents up to this are written out in the code
 OnDim = Callable[[Dim], Dim]
@@ -237,9 +236,9 @@ class Arguments:
     sizes: list[Dim] = field(default_factory=list)
     _memo: dict[tuple[Dim, bool], Dim] = field(default_factory=dict)
 
-    def symbol(self, size: Dim) -> Dim:
+    def _symbol(self, size: Dim) -> Symbol:
         self.sizes.append(size)
-        return Expr({(Symbol(f"n{len(self.sizes) - 1}"),): 1})
+        return Symbol(f"n{len(self.sizes) - 1}")
 
     def extent(self, dim: Dim) -> Dim:
         if isinstance(dim, int) and dim <= SHORT:
@@ -255,27 +254,29 @@ class Arguments:
 
     def _index(self, dim: Dim, whole: bool) -> Dim:
         if isinstance(dim, int):
-            return dim if dim in (0, 1) and not whole else self.symbol(dim)
+            plain = dim in (0, 1) and not whole
+            return dim if plain else Expr({(self._symbol(dim),): 1})
         groups: dict[tuple[Symbol | Call, ...], list[Any]] = {}
         for monomial, factor in terms(dim):
             varying = tuple(atom for atom in monomial if _varies(atom))
             fixed = tuple(atom for atom in monomial if not _varies(atom))
             groups.setdefault(varying, []).append((fixed, factor))
-        total: Dim = 0
+        made: dict[tuple[Symbol | Call, ...], int] = {}
         for varying, parts in groups.items():
             scale = from_terms(parts)
-            if not isinstance(scale, int) or scale not in (0, 1):
-                scale = self.symbol(scale)
-            for atom in varying:
-                scale = scale * self._atom(atom)
-            total = total + scale
-        return total
+            if scale == 0:
+                continue
+            atoms = [self._atom(atom) for atom in varying]
+            if not isinstance(scale, int) or scale != 1:
+                atoms.append(self._symbol(scale))
+            made[tuple(sorted(atoms, key=str))] = 1
+        return Expr(made) if made else 0
 
-    def _atom(self, atom: Symbol | Call) -> Dim:
+    def _atom(self, atom: Symbol | Call) -> Symbol | Call:
         if isinstance(atom, Symbol):
-            return Expr({(atom,): 1})
+            return atom
         right = atom.right if isinstance(atom.right, int) else self.index(atom.right)
-        return make_call(atom.kind, self.index(atom.left), right)
+        return Call(atom.kind, self.index(atom.left), right)
 
 
 def _varies(atom: Symbol | Call) -> bool:

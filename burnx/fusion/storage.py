@@ -38,6 +38,8 @@ class Storage:
     array: Array | None = None
     within: Storage | None = None
     start: tuple[Dim, ...] = ()
+    _strides: tuple[Dim, ...] | None = None
+    _offset: Dim | None = None
 
     def __post_init__(self) -> None:
         if not self.order:
@@ -64,6 +66,11 @@ class Storage:
 
     def strides(self) -> tuple[Dim, ...]:
         """Elements from one place of an axis to the next, by axis; gaps included."""
+        if self._strides is None:
+            self._strides = self._find_strides()
+        return self._strides
+
+    def _find_strides(self) -> tuple[Dim, ...]:
         if self.within is not None:
             return self.within.strides()
         extents = self.extents()
@@ -78,6 +85,11 @@ class Storage:
 
     def offset(self) -> Dim:
         """Where the element at index 0 … 0 lies."""
+        if self._offset is None:
+            self._offset = self._find_offset()
+        return self._offset
+
+    def _find_offset(self) -> Dim:
         if self.within is not None:
             steps = zip(self.start, self.within.strides(), strict=True)
             return sum((place * step for place, step in steps), self.within.offset())

@@ -35,7 +35,7 @@ from burnx.kernels.ir import (
     Value,
 )
 from burnx.kernels.spelling import spell
-from burnx.shape import Dim, substitute, symbol
+from burnx.shape import Atom, Dim, Expr, Symbol
 
 
 def kernel_text(kernel: Kernel) -> str:
@@ -54,7 +54,6 @@ class _Writer:
 
     lines: list[str] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=lambda: {WORKER: WORKER, WORKERS: WORKERS})
-    symbols: dict[str, Dim] = field(default_factory=dict)
     buffers: dict[int, str] = field(default_factory=dict)
     depth: int = 0
     count: int = 0
@@ -65,7 +64,6 @@ class _Writer:
     def declare(self, name: str, stem: str) -> str:
         self.count += 1
         self.names[name] = f"{stem}{self.count}"
-        self.symbols[name] = symbol(self.names[name])
         return self.names[name]
 
     def declare_buffer(self, buffer: Buffer) -> str:
@@ -84,7 +82,19 @@ class _Writer:
                 _STATEMENTS[type(statement)](self, statement)
 
     def dim(self, dim: Dim) -> str:
-        return str(substitute(dim, self.symbols))
+        """A dimension in terms of the names given here; what is added or multiplied is in the order of its text."""
+        if not isinstance(dim, Expr):
+            return str(dim)
+        terms = []
+        for monomial, factor in dim.terms.items():
+            atoms = sorted(self.atom(atom) for atom in monomial)
+            terms.append("*".join(atoms if factor == 1 and atoms else [*atoms, str(factor)]))
+        return " + ".join(sorted(terms))
+
+    def atom(self, atom: Atom) -> str:
+        if isinstance(atom, Symbol):
+            return self.names[atom.name]
+        return f"{atom.kind}({self.dim(atom.left)}, {self.dim(atom.right)})"
 
     def element(self, buffer: Buffer, index: Dim) -> str:
         return f"{self.buffers[id(buffer)]}[{self.dim(index)}]"
