@@ -25,6 +25,9 @@ KEPT = 8  # programs for exact sizes
 SETTLED_BYTES = 32 << 20  # of constants: a larger graph would hold too much twice
 
 
+Fixed = Mapping[Value, Any]
+
+
 class Executables:
     """Makes the programs of a graph when they are first needed."""
 
@@ -38,29 +41,40 @@ class Executables:
 
     def find(self, values: Sequence[Any]) -> Executable:
         """The program for inputs like these."""
-        kind = signature(values)
+        fixed = self._fixed(values)
+        kind = (signature(values), tuple(fixed))
         executable = self._by_kind.get(kind)
         if executable is None:
-            executable = self._make(kind, values)
+            executable = self._make(kind, values, fixed)
         if not self._undecided[kind]:
             return executable
-        return self._settled(values) or executable
+        return self._settled(values, fixed) or executable
 
-    def _make(self, kind: Any, values: Sequence[Any]) -> Executable:
+    def _fixed(self, values: Sequence[Any]) -> Fixed:
+        """The inputs that were left at their defaults: constants, as far as the program is concerned."""
+        defaults = self._graph.defaults
+        if not defaults:
+            return {}
+        pairs = zip(self._graph.inputs, values, strict=True)
+        return {v: given for v, given in pairs if v in defaults and defaults[v] is given}
+
+    def _make(self, kind: Any, values: Sequence[Any], fixed: Fixed) -> Executable:
         with self._lock:
             executable = self._by_kind.get(kind)
             if executable is None:
                 pairs = zip(self._graph.inputs, values, strict=True)
-                executable = self._prepare([_run_type(value, given) for value, given in pairs])
+                types = [_run_type(value, given) for value, given in pairs]
+                executable = self._prepare(types, fixed)
                 self._undecided[kind] = _is_undecided(executable.program)
                 self._by_kind[kind] = executable
         return executable
 
-    def _settled(self, values: Sequence[Any]) -> Executable | None:
+    def _settled(self, values: Sequence[Any], fixed: Fixed) -> Executable | None:
         """The program for exactly these sizes, once they came often enough."""
-        sizes = tuple((v.dtype, v.shape) if isinstance(v, np.ndarray) else None for v in values)
+        exact = [(v.dtype, v.shape) if isinstance(v, np.ndarray) else None for v in values]
+        sizes = (tuple(exact), tuple(fixed))
         executable = self._by_sizes.get(sizes)
-        if executable is not None or None in sizes:
+        if executable is not None or None in exact:
             return executable
         with self._lock:
             self._calls[sizes] += 1
@@ -68,14 +82,14 @@ class Executables:
                 if len(self._calls) > 64 * KEPT:
                     self._calls.clear()
                 return self._by_sizes.get(sizes)
-            executable = self._prepare([TensorType(v.dtype, v.shape) for v in values])
+            executable = self._prepare([TensorType(v.dtype, v.shape) for v in values], fixed)
             self._by_sizes[sizes] = executable
             if len(self._by_sizes) > KEPT:
                 self._by_sizes.popitem(last=False)
         return executable
 
-    def _prepare(self, types: Sequence[Type]) -> Executable:
-        return prepare(lower(self._graph, types), self._device, self._options)
+    def _prepare(self, types: Sequence[Type], fixed: Fixed) -> Executable:
+        return prepare(lower(self._graph, types, fixed), self._device, self._options)
 
 
 def _is_undecided(program: Program) -> bool:

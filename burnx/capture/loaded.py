@@ -114,7 +114,8 @@ class LoadedModel:
 
     def placement(self) -> dict[str, int]:
         """How often each thing occurs that Python carries out on this device, for the declared inputs."""
-        program = lower(self.graph, [value.type for value in self.graph.inputs])
+        types = [value.type for value in self.graph.inputs]
+        program = lower(self.graph, types, self.graph.defaults)
         return placement(program, self.device)
 
     def _values(self, inputs: Mapping[str, Any]) -> list[Any]:
