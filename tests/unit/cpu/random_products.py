@@ -135,6 +135,7 @@ def conv(maker: Maker) -> None:
     else:
         rank = maker.size(1, 3)
         space = [maker.pick((1, 2, 3, 4, 5, 7, 8) if rank == 3 else SPACE) for _ in range(rank)]
+        space = [maker.dim() if maker.chance(3) else size for size in space]
         kind = maker.pick(PRODUCT_KINDS)
         x = maker.input(kind, [maker.pick([1, 2]), maker.pick(CHANNELS), *space])
     rank, channels = x.rank - 2, int(x.shape[1])

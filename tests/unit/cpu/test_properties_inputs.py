@@ -65,7 +65,13 @@ def strided(data: st.DataObject, array: Array) -> Array:
     return array
 
 
-@settings(max_examples=40, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=40,
+    deadline=None,
+    database=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
 @given(data=st.data())
 def test_where_an_input_lies_does_not_matter(data: st.DataObject) -> None:
     dtype = data.draw(st.sampled_from([float32, float64, int8, int64]))
