@@ -195,6 +195,23 @@ def test_products_in_narrow_integers_wrap(name: str) -> None:
     assert np.array_equal(found.astype(np.int64) % (1 << bits), wide % (1 << bits))
 
 
+@pytest.mark.parametrize("fuse", [True, False])
+def test_a_sum_of_4_bits_wraps_before_it_is_used(fuse: bool) -> None:
+    from burnx.dtype import DTYPES
+
+    int4 = DTYPES["int4"]
+
+    def function(x: Any, y: Any) -> list[Any]:
+        product = waist.contract(x, y, ((), ()), ((1,), (0,)))
+        return [waist.map("abs", waist.reduce("sum", x, (1,))), waist.map("abs", product)]
+
+    program = build(function, TensorType(int4, (2, N)), TensorType(int4, (N, 2)))
+    x, y = np.full((2, 9), 1, np.int8).astype(int4), np.full((9, 2), 1, np.int8).astype(int4)
+    total, product = Runner(threads=1, fuse=fuse).run(program, [x, y])  # 9 is -7 in 4 bits
+    assert total.astype(int).tolist() == [7, 7]
+    assert product.astype(int).tolist() == [[7, 7]] * 2
+
+
 def test_calls_from_many_threads_do_not_disturb_each_other() -> None:
     def network(x: Any, w: Any) -> list[Any]:
         made = waist.contract(x, w, ((), ()), ((1,), (0,)))
