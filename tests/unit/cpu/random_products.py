@@ -12,11 +12,14 @@ from burnx.dtype import DTYPES, bool_, float32, int32
 from burnx.shape import Dim, product
 from burnx.tensor import Tensor
 from tests.unit.cpu.random_programs import Item, Maker, Unfit, is_fixed, plain_numbers
-from tests.unit.cpu.random_steps import NARROW, TINY, is_wide, step
+from tests.unit.cpu.random_steps import is_wide, step
 
 DEEP = (1, 4, 8, 9)  # of heads
 SPACE, CHANNELS = (1, 3, 5, 8, 9), (1, 2, 3, 4, 6, 8)
-PRODUCT_KINDS = ("float32", "float32", "float32", "float64", "float16", "bfloat16", "int32", "int8")
+PRODUCT_KINDS = (
+    *("float32", "float32", "float32", "float64", "float16", "bfloat16", "int32", "int8"),
+    *("uint8", "int16", "uint64", "int4", "float8_e4m3fn"),
+)
 
 
 def operand(maker: Maker, dtype: Any, shape: list[Dim]) -> Item:
@@ -37,7 +40,7 @@ def operand(maker: Maker, dtype: Any, shape: list[Dim]) -> Item:
 
 
 def is_multiplied(item: Item) -> bool:
-    return item.dtype != bool_ and item.dtype.name not in (*NARROW, *TINY)
+    return item.dtype != bool_
 
 
 def result_dtype(maker: Maker, x: Item) -> Any:
