@@ -13,6 +13,7 @@ from burnx.fusion.expressions import (
     applied,
     as_stored,
     dtype_of,
+    narrowed,
     shape_of,
     working_dtype,
 )
@@ -62,7 +63,7 @@ def write_behind(
 
 def _rounded(value: Value, var: Var) -> Value:
     wanted = working_dtype(dtype_of(var))
-    return value if value.dtype == wanted else Cast(value, wanted)
+    return narrowed(value if value.dtype == wanted else Cast(value, wanted), dtype_of(var))
 
 
 def _export(made: Behind, var: Var) -> None:

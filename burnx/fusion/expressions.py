@@ -180,9 +180,14 @@ def applied(function: str, arguments: tuple[Value, ...], dtype: DType) -> Value:
     """A scalar function applied; tiny floats and integers are rounded or wrapped at once."""
     predicate = FUNCTIONS[function].is_predicate
     result = Apply(function, arguments, bool_ if predicate else arguments[-1].dtype)
-    if predicate or dtype == result.dtype or dtype.name in ("float16", "bfloat16"):
-        return result
-    return Cast(Cast(result, dtype, saturate=False), result.dtype)
+    return result if predicate else narrowed(result, dtype)
+
+
+def narrowed(value: Value, dtype: DType) -> Value:
+    """A working value with no more bits than its dtype holds; only 16-bit floats may keep theirs for a while."""
+    if dtype == value.dtype or dtype.name in ("float16", "bfloat16"):
+        return value
+    return Cast(Cast(value, dtype, saturate=False), value.dtype)
 
 
 def _cast(at: Expressions, instruction: Instruction, index: Index) -> Value:

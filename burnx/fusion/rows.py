@@ -16,6 +16,7 @@ from burnx.fusion.expressions import (
     Index,
     as_stored,
     dtype_of,
+    narrowed,
     shape_of,
     working_dtype,
 )
@@ -160,7 +161,8 @@ def _fold(rows: Rows, member: Instruction) -> None:
         rows.body.append(fold)
     else:
         rows.body.append(Let(name, value))
-    rows.at.given[(var, rows.row_index(shape_of(var)))] = Local(name, working)
+    total = narrowed(Local(name, working), dtype_of(var))
+    rows.at.given[(var, rows.row_index(shape_of(var)))] = total
 
 
 def _keep(rows: Rows, source: Var, value: Value, index: Index) -> tuple[Statement, ...]:

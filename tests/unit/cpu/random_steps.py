@@ -373,8 +373,8 @@ def reduce(maker: Maker) -> None:
         name = maker.pick(["sum", "prod"])
     else:
         name = maker.pick(["sum", "sum", "max", "min", "prod"])
-    exact = x.exact and not (name == "prod" and is_float(x.dtype)) and not is_tiny(x)
-    if is_tiny(x) and name in ("sum", "prod"):
+    exact = x.exact and not (name == "prod" and is_float(x.dtype))
+    if is_tiny(x) and name == "prod":
         raise Unfit
     found = waist.reduce(name, x.tensor, axes)
     if maker.chance(2):
@@ -393,9 +393,11 @@ def argreduce(maker: Maker) -> None:
 
 @step
 def cumulate(maker: Maker) -> None:
-    x = maker.take(lambda item: item.rank > 0 and is_number(item) and not is_tiny(item))
+    x = maker.take(lambda item: item.rank > 0 and is_number(item))
     axis = maker.size(0, x.rank - 1)
     name = maker.pick(["sum", "sum", "prod"])
+    if is_tiny(x) and not (x.exact and name == "sum"):
+        raise Unfit
     flags = maker.chance(2), maker.chance(2)
     exact = x.exact and not (name == "prod" and is_float(x.dtype))
     maker.put(waist.cumulate(name, x.tensor, axis, *flags), exact)
@@ -403,7 +405,7 @@ def cumulate(maker: Maker) -> None:
 
 @step
 def window_reduce(maker: Maker) -> None:
-    x = maker.take(lambda item: item.rank > 0 and not is_tiny(item))
+    x = maker.take(lambda item: item.rank > 0)
     rank = maker.size(1, min(3, x.rank))
     window = [maker.size(1, 3) for _ in range(rank)]
     strides = [maker.size(1, 3) for _ in range(rank)]

@@ -65,7 +65,13 @@ def strided(data: st.DataObject, array: Array) -> Array:
     return array
 
 
-@settings(max_examples=40, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=40,
+    deadline=None,
+    database=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
 @given(data=st.data())
 def test_where_an_input_lies_does_not_matter(data: st.DataObject) -> None:
     dtype = data.draw(st.sampled_from([float32, float64, int8, int64]))
@@ -187,6 +193,23 @@ def test_products_in_narrow_integers_wrap(name: str) -> None:
     bits = 4 if name == "int4" else 8 * kind.itemsize
     (found,) = Runner(threads=1).run(program, inputs)
     assert np.array_equal(found.astype(np.int64) % (1 << bits), wide % (1 << bits))
+
+
+@pytest.mark.parametrize("fuse", [True, False])
+def test_a_sum_of_4_bits_wraps_before_it_is_used(fuse: bool) -> None:
+    from burnx.dtype import DTYPES
+
+    int4 = DTYPES["int4"]
+
+    def function(x: Any, y: Any) -> list[Any]:
+        product = waist.contract(x, y, ((), ()), ((1,), (0,)))
+        return [waist.map("abs", waist.reduce("sum", x, (1,))), waist.map("abs", product)]
+
+    program = build(function, TensorType(int4, (2, N)), TensorType(int4, (N, 2)))
+    x, y = np.full((2, 9), 1, np.int8).astype(int4), np.full((9, 2), 1, np.int8).astype(int4)
+    total, product = Runner(threads=1, fuse=fuse).run(program, [x, y])  # 9 is -7 in 4 bits
+    assert total.astype(int).tolist() == [7, 7]
+    assert product.astype(int).tolist() == [[7, 7]] * 2
 
 
 def test_calls_from_many_threads_do_not_disturb_each_other() -> None:

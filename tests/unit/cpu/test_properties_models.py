@@ -19,12 +19,13 @@ from burnx.importer.onnx_file import read_model
 from burnx.importer.onnx_graph import import_graph
 from burnx.kernels.clike import clike
 from burnx.kernels.text import kernel_text
+from burnx.llvm.contract_plan import choose_packing
+from burnx.llvm.emitter import emit
+from burnx.llvm.target import Target, describe
 from burnx.lowering import lower
 from burnx.runtime.devices.cpu.compile import compile_object
-from burnx.runtime.devices.cpu.llvm.contract_plan import choose_packing
-from burnx.runtime.devices.cpu.llvm.emitter import emit
 from burnx.runtime.devices.cpu.segments import Segment, cut
-from burnx.runtime.devices.cpu.target import Target, describe, describe_named, find_target
+from burnx.runtime.devices.cpu.target import describe_named, find_target
 
 ROOT = Path(__file__).parents[3]
 MODELS = (
