@@ -68,7 +68,7 @@ def _rounded(value: Value, var: Var) -> Value:
 
 def _export(made: Behind, var: Var) -> None:
     order = wanted_order(made.scheduler, var) or made.orders[var]
-    storage = made.scheduler.allocate(var, order)
+    storage = made.scheduler.memory.get(var) or made.scheduler.allocate(var, order)
     place = made.at.place(storage, made.indices[var])
     value = as_stored(made.values[var], dtype_of(var))
     made.body.append(Store(made.at.buffer(storage), place, value))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from burnx.dtype import DType
@@ -11,7 +9,8 @@ from burnx.files import let_go
 from burnx.fusion.behind import write_behind
 from burnx.fusion.clusters import Cluster
 from burnx.fusion.elementwise import fill, steps_as_one
-from burnx.fusion.expressions import Expressions, as_stored, dtype_of, shape_of
+from burnx.fusion.expressions import Expressions, as_stored, dtype_of
+from burnx.fusion.geometry import Geometry, Pads, geometry, parts
 from burnx.fusion.orders import channels_last
 from burnx.fusion.products import accumulating, at_least_one, copied, loops_of, variables
 from burnx.fusion.scheduler import Scheduler, writer
@@ -21,6 +20,7 @@ from burnx.kernels.ir import (
     Accumulator,
     Apply,
     Cast,
+    Constant,
     Contract,
     Fold,
     Load,
@@ -31,47 +31,7 @@ from burnx.kernels.ir import (
 )
 from burnx.kernels.packing import pack
 from burnx.program import Instruction, Var
-from burnx.shape import Dim, Shape, product, substitute
-
-Pads = tuple[tuple[int, int], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Geometry:
-    """A convolution's numbers; sizes are (n, c, *s), (m, c / groups, *k) and (n, m, *o)."""
-
-    source: Shape
-    weight: Shape
-    result: Shape
-    strides: tuple[int, ...]
-    dilations: tuple[int, ...]
-    pads: Pads
-    spread: tuple[int, ...]
-    groups: int
-
-    @property
-    def kernel(self) -> Shape:
-        return self.weight[2:]
-
-    @property
-    def is_depthwise(self) -> bool:
-        return self.groups > 1 and self.weight[1] == 1 and self.weight[0] == self.groups
-
-
-def geometry(seed: Instruction) -> Geometry:
-    x, w = seed.inputs
-    assert x is not None and w is not None
-    given = seed.attributes
-    return Geometry(
-        shape_of(x),
-        shape_of(w),
-        shape_of(seed.outputs[0]),
-        given["strides"],
-        given["dilations"],
-        given["pads"],
-        given["spread"],
-        given["groups"],
-    )
+from burnx.shape import Dim, product, substitute
 
 
 @writer("conv")
@@ -83,24 +43,26 @@ def write_conv(scheduler: Scheduler, seed: Instruction) -> None:
     assert x is not None
     sums = accumulating(dtype_of(x), seed.attributes["dtype"])
     source = _source(scheduler, x, made, sums)
-    if write_winograd(scheduler, cluster, made, source, sums):
-        return
     write = _write_depthwise if made.is_depthwise else _write_product
-    write(scheduler, cluster, made, source, sums)
+    if all(step == 1 for step in made.every):
+        if not write_winograd(scheduler, cluster, made, source, sums):
+            write(scheduler, cluster, made, source, sums)
+        return
+    for part in parts(seed, made):
+        (write if 0 not in part.kernel else _write_zeros)(scheduler, cluster, part, source, sums)
 
 
 def _source(scheduler: Scheduler, x: Var, made: Geometry, sums: DType) -> Storage:
     """The data with its zeros around and between, channels innermost."""
-    wanted = ((0, 0), (0, 0), *((max(a, 0), max(b, 0)) for a, b in made.pads))
+    wanted = made.margin
     found = None if scheduler.is_virtual(x) else scheduler.in_memory(x)
-    spread = any(step > 1 for step in made.spread)
-    if found is not None and not spread and _serves(found, wanted, sums, made):
+    if found is not None and not made.is_spread and _serves(found, wanted, sums, made):
         return found
     key = (x, (sums, wanted, made.spread))
     kept = scheduler.copies.get(key)
     if kept is not None:
         return kept
-    apart = (1, 1, *made.spread) if spread else ()
+    apart = (1, 1, *made.spread) if made.is_spread else ()
     margin = wanted if any(map(any, wanted)) else ()
     storage = Storage(
         sums, made.source, order=channels_last(len(made.source)), margin=margin, apart=apart
@@ -171,7 +133,7 @@ def _write_product(
     inner = variables(at, (*made.kernel, each), tuple(range(len(made.kernel) + 1)))
     left = _window(at, source, made, rows[0], rows[1:], inner[:-1], group * each + inner[-1])
     packing = scheduler.traits.packing(sums)
-    right = _weights(scheduler, at, cluster.seed, made, packing, sums, (group, column, inner))
+    right = _weights(scheduler, at, made, packing, sums, (group, column, inner))
     name = at.name("p")
     channel = group * outs + (0 if outs == 1 else column)
     behind = write_behind(
@@ -179,12 +141,11 @@ def _write_product(
         at,
         cluster,
         Local(name, sums),
-        (rows[0], channel, *rows[1:]),
+        (rows[0], channel, *made.place(rows[1:])),
         channels_last(len(made.result)),
     )
     loops = loops_of(at, inner)
-    weight = cluster.seed.inputs[1]
-    if weight is None or weight.array is None:
+    if made.weights.array is None:
         packing = ""
     if packing:
         loops, left = _joined(loops, left)
@@ -210,15 +171,13 @@ def _write_product(
 def _weights(
     scheduler: Scheduler,
     at: Expressions,
-    seed: Instruction,
     made: Geometry,
     packing: str,
     sums: DType,
     index: tuple[Dim, Dim, list[Dim]],
 ) -> Load:
     """The weights as matrices (kernel and channels, outputs), one a group; packed if they are known."""
-    weight = seed.inputs[1]
-    assert weight is not None
+    weight = made.weights
     group, column, inner = index
     rank = len(made.weight)
     if weight.array is not None:
@@ -241,17 +200,17 @@ def _weights(
             place = place * size + each
         return Load(at.buffer(storage), start + place * lead[1] + column)
     outs = made.weight[0] // made.groups
-    storage = _weights_moved(scheduler, weight, made, sums)
+    storage = _weights_moved(scheduler, made, sums)
     return at.load(storage, (group * outs + column, inner[-1], *inner[:-1]))
 
 
-def _weights_moved(scheduler: Scheduler, weight: Var, made: Geometry, sums: DType) -> Storage:
+def _weights_moved(scheduler: Scheduler, made: Geometry, sums: DType) -> Storage:
     """Weights that are worked out at run time, outputs innermost."""
     rank = len(made.weight)
     storage = Storage(sums, made.weight, order=(*range(2, rank), 1, 0))
 
     def element(at: Expressions, index: tuple[Dim, ...]) -> Value:
-        value = at.value(weight, index)
+        value = at.value(made.weights, index)
         return value if value.dtype == sums else Cast(value, sums)
 
     fill(scheduler, storage, made.weight, element, "")
@@ -280,7 +239,7 @@ def _write_depthwise(
     channel = at.variable(made.groups)
     taps = variables(at, made.kernel, tuple(range(len(made.kernel))))
     data = _window(at, source, made, rows[0], rows[1:], taps, channel)
-    weights = _depthwise_weights(scheduler, cluster.seed, made, sums)
+    weights = _depthwise_weights(scheduler, made, sums)
     factor = at.load(weights, (channel, 0, *taps))
     name = at.name("f")
     value: Value = Apply("mul", (data, factor), sums)
@@ -289,7 +248,7 @@ def _write_depthwise(
         at,
         cluster,
         Local(name, sums),
-        (rows[0], channel, *rows[1:]),
+        (rows[0], channel, *made.place(rows[1:])),
         channels_last(len(made.result)),
     )
     fold = Fold((Accumulator(name, "add", value),), at_least_one(at, loops_of(at, taps)))
@@ -300,14 +259,28 @@ def _write_depthwise(
     scheduler.step(at, body, behind.writes, work, cluster.seed.place)
 
 
-def _depthwise_weights(
-    scheduler: Scheduler, seed: Instruction, made: Geometry, sums: DType
-) -> Storage:
-    weight = seed.inputs[1]
-    assert weight is not None
-    rank = len(made.weight)
+def _depthwise_weights(scheduler: Scheduler, made: Geometry, sums: DType) -> Storage:
+    weight, rank = made.weights, len(made.weight)
     order = (1, *range(2, rank), 0)
     if weight.array is None:
         return copied(scheduler, weight, sums)
     array = np.ascontiguousarray(weight.array.astype(sums, copy=False).transpose(order))
     return Storage(sums, made.weight, "constant", order=order, array=array)
+
+
+def _write_zeros(
+    scheduler: Scheduler, cluster: Cluster, made: Geometry, _: Storage, sums: DType
+) -> None:
+    """Results that no tap of a transposed convolution meets."""
+    at = scheduler.expressions(cluster.members)
+    rows = variables(at, made.result, (0, *range(2, len(made.result))))
+    channel = at.variable(made.result[1])
+    index = (rows[0], channel, *made.place(rows[1:]))
+    order = channels_last(len(made.result))
+    behind = write_behind(
+        scheduler, at, cluster, Constant(np.zeros((), sums).item(), sums), index, order
+    )
+    body: list[Statement] = [Loop(str(channel), made.result[1], tuple(behind.body), lanes=True)]
+    for variable, extent in reversed(loops_of(at, rows)):
+        body = [Loop(variable, extent, tuple(body), parallel=True)]
+    scheduler.step(at, body, behind.writes, product(made.result), cluster.seed.place)

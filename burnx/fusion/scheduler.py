@@ -14,6 +14,7 @@ from burnx.dtype import DType
 from burnx.fusion.clusters import Cluster, Uses, find_clusters
 from burnx.fusion.expressions import MOVEMENT, VIRTUAL, Expressions, dtype_of, shape_of
 from burnx.fusion.finishing import finish
+from burnx.fusion.geometry import geometry
 from burnx.fusion.homes import find_homes
 from burnx.fusion.orders import natural_order
 from burnx.fusion.storage import Order, Schedule, Step, Storage
@@ -261,11 +262,10 @@ def find_margins(uses: Uses) -> dict[Var, tuple[tuple[int, int], ...]]:
         if instruction.primitive != "conv":
             continue
         var = instruction.inputs[0]
-        pads = instruction.attributes["pads"]
-        spread = instruction.attributes["spread"]
-        if var is None or not any(map(any, pads)) or any(step > 1 for step in spread):
+        made = geometry(instruction)
+        wanted = made.margin
+        if var is None or not any(map(any, wanted)) or made.is_spread:
             continue
-        wanted = ((0, 0), (0, 0), *((max(a, 0), max(b, 0)) for a, b in pads))
         known = found.get(var, ((0, 0),) * len(wanted))
         found[var] = tuple(
             (max(a, c), max(b, d)) for (a, b), (c, d) in zip(wanted, known, strict=True)

@@ -29,7 +29,7 @@ from burnx.kernels.winograd import Scheme, choose_scheme, transform_weights
 from burnx.shape import Dim, bounds, floordiv, maximum, minimum, product
 
 if TYPE_CHECKING:
-    from burnx.fusion.convolutions import Geometry
+    from burnx.fusion.geometry import Geometry
 
 APART = 16  # elements
 LIKELY = 28  # what an open height or width is taken for where a scheme is chosen

@@ -159,7 +159,7 @@ def evaluate_conv(
 
 
 def _spread(x: Array, spread: Axes) -> Array:
-    if all(step == 1 for step in spread) or x.size == 0:
+    if all(step == 1 for step in spread) or 0 in x.shape[2:]:
         return x
     sizes = [(n - 1) * step + 1 for n, step in zip(x.shape[2:], spread, strict=True)]
     result = np.zeros((*x.shape[:2], *sizes), x.dtype)
