@@ -25,6 +25,7 @@ from burnx.llvm.contract_matrix import find_matrix
 from burnx.llvm.contract_numbers import vector
 from burnx.llvm.contract_panels import Panel, Right, find_packed
 from burnx.llvm.contract_plan import (
+    FEW,
     HEIGHTS,
     ROWS,
     SIDE_BY_SIDE,
@@ -35,6 +36,7 @@ from burnx.llvm.contract_plan import (
     least,
     make_plan,
     measure,
+    panels_at_once,
 )
 from burnx.llvm.contract_rows import (
     TABLE_ROWS,
@@ -74,7 +76,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Some:
-    """Panels from ``first`` to before ``stop``: one, or several of a single row if ``at_once``."""
+    """Panels from ``first`` to before ``stop``: one, or several of a few rows if ``at_once``."""
 
     first: Ssa
     stop: Ssa
@@ -164,26 +166,25 @@ def _emit_chunk(work: Work, chunk: Ssa) -> None:
         copy_rows(work.copier, work.table, count)
     panel = writer.binary("mul nsw", group, sizes.group)
     last = least(writer, writer.binary("add nsw", panel, sizes.group), sizes.panels)
-    side = integer(SIDE_BY_SIDE)
-    _loop(work, panel, last, side, lambda each: _emit_few_panels(work, each, last, count))
+    side = panels_at_once(writer, count)
 
+    def few(first: Ssa) -> None:
+        """Some panels, one after the other or at once."""
+        at_once = work.right.at_once(first, side)
+        step = writer.select(at_once, side, integer(1))
+        end = least(writer, writer.binary("add nsw", first, side), last)
 
-def _emit_few_panels(work: Work, first: Ssa, last: Ssa, count: Ssa) -> None:
-    """Panels one after the other, or at once."""
-    writer = work.writer
-    end = least(writer, writer.binary("add nsw", first, integer(SIDE_BY_SIDE)), last)
-    at_once = work.right.at_once(first)
-    step = writer.select(at_once, integer(SIDE_BY_SIDE), integer(1))
+        def turn(panel: Ssa) -> None:
+            stop = least(writer, writer.binary("add nsw", panel, step), end)
+            _emit_panels(work, Some(panel, stop, at_once), count)
 
-    def turn(panel: Ssa) -> None:
-        stop = least(writer, writer.binary("add nsw", panel, step), end)
-        _emit_panels(work, Some(panel, stop, at_once), count)
+        _loop(work, first, end, step, turn)
 
-    _loop(work, first, end, step, turn)
+    _loop(work, panel, last, side, few)
 
 
 def _emit_panels(work: Work, panels: Some, count: Ssa) -> None:
-    """All rows of a block times one panel; or a single row times several."""
+    """All rows of a block times one panel; or a few rows times several."""
     writer = work.writer
     found = work.right.enter(panels.first, count)
     if work.shift is not None:
@@ -201,7 +202,7 @@ def _emit_panels(work: Work, panels: Some, count: Ssa) -> None:
         larger = writer.convert("zext", writer.compare("icmp slt", tile, more), "i64")
         rows = writer.binary("add nsw", low, larger)
         other = panels.at_once
-        _emit_single_row(work, panels, found)
+        _emit_few_rows(work, panels, count, found)
         if found.scattered is not None:
             other = writer.binary("or", other, found.scattered)
             _emit_scattered(work, found.scattered, found, (row, rows), columns)
@@ -227,19 +228,22 @@ def _emit_tiles(work: Work, rows: tuple[Ssa, Ssa], panel: Panel, other: Ssa) -> 
             call_tile(writer, tile, left, [panel.right], panel.inner, work.sums)
 
 
-def _emit_single_row(work: Work, panels: Some, found: Panel) -> None:
-    """One row times several panels, which come from memory at its speed."""
-    with _when(work, panels.at_once):
-        rights = _side_by_side(work, panels)
-        tile = work.tile(1, len(rights))
-        call_tile(work.writer, tile, work.table, rights, found.inner, work.sums)
+def _emit_few_rows(work: Work, panels: Some, count: Ssa, found: Panel) -> None:
+    """A few rows times several panels: one row has those come from memory at its speed."""
+    writer = work.writer
+    for rows, side in FEW.items():
+        so_many = writer.compare("icmp eq", count, integer(rows))
+        with _when(work, writer.binary("and", panels.at_once, so_many)):
+            rights = _side_by_side(work, panels, side)
+            tile = work.tile(rows, side)
+            call_tile(writer, tile, work.table, rights, found.inner, work.sums)
 
 
-def _side_by_side(work: Work, panels: Some) -> list[Ssa]:
+def _side_by_side(work: Work, panels: Some, side: int = SIDE_BY_SIDE) -> list[Ssa]:
     """Where several panels begin; in place of those past the last, the last."""
     writer = work.writer
     last = writer.binary("sub nsw", panels.stop, integer(1))
-    places = [writer.binary("add nsw", panels.first, integer(each)) for each in range(SIDE_BY_SIDE)]
+    places = [writer.binary("add nsw", panels.first, integer(each)) for each in range(side)]
     return [work.right.start(least(writer, each, last)) for each in places]
 
 

@@ -13,7 +13,7 @@ from functools import partial
 from burnx.llvm.context import Context
 from burnx.llvm.contract_numbers import stored_type, vector
 from burnx.llvm.contract_panels import Panel, packed_loops, scale
-from burnx.llvm.contract_plan import ROWS, SIDE_BY_SIDE, Plan, Sizes
+from burnx.llvm.contract_plan import ROWS, Plan, Sizes
 from burnx.llvm.contract_rows import count_loop, reserve, stride
 from burnx.llvm.contract_tile import Inner, move
 from burnx.llvm.contract_transpose import Run, transpose_run
@@ -29,7 +29,6 @@ class Matrix:
 
     context: Context
     plan: Plan
-    single: Ssa
     columns: Ssa
     base: Ssa
     copy: Ssa
@@ -47,15 +46,16 @@ class Matrix:
         """Whether neighbouring columns are neighbours in memory."""
         return self.column_bytes.name == str(self.plan.numbers.right.itemsize)
 
-    def at_once(self, panel: Ssa) -> Ssa:
+    def at_once(self, panel: Ssa, panels: Ssa) -> Ssa:
         """Where the columns of all the panels are there and dense."""
         if not self.is_dense:
             return Ssa("false", "i1")
         writer = self.writer
-        end = writer.binary("add nsw", panel, integer(SIDE_BY_SIDE))
+        end = writer.binary("add nsw", panel, panels)
         end = writer.binary("mul nsw", end, integer(self.plan.width))
         full = writer.compare("icmp sle", end, self.columns)
-        return writer.binary("and", self.single, full)
+        several = writer.compare("icmp sgt", panels, integer(1))
+        return writer.binary("and", several, full)
 
     def start(self, panel: Ssa) -> Ssa:
         first = self.writer.binary("mul nsw", panel, integer(self.plan.width))
@@ -104,7 +104,6 @@ def find_matrix(context: Context, plan: Plan, sizes: Sizes) -> Matrix:
     return Matrix(
         context,
         plan,
-        writer.compare("icmp eq", sizes.rows, integer(1)),
         sizes.columns,
         base,
         reserve(writer, f"[{COPY_BYTES} x i8]"),

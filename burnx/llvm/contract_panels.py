@@ -28,8 +28,8 @@ class Panel:
 
 
 class Right(Protocol):
-    def at_once(self, panel: Ssa) -> Ssa:
-        """Whether there is one row only and this and the next panels can be gone through side by side."""
+    def at_once(self, panel: Ssa, panels: Ssa) -> Ssa:
+        """Whether so many panels from this one on can be gone through side by side."""
 
     def enter(self, panel: Ssa, count: Ssa) -> Panel:
         """What is needed to take ``count`` rows times a panel."""
@@ -44,12 +44,11 @@ class Packed:
 
     writer: Writer
     base: Ssa
-    single: Ssa
     panel_bytes: Ssa
     inner: tuple[Inner, ...]
 
-    def at_once(self, panel: Ssa) -> Ssa:
-        return self.single
+    def at_once(self, panel: Ssa, panels: Ssa) -> Ssa:
+        return self.writer.compare("icmp sgt", panels, integer(1))
 
     def start(self, panel: Ssa) -> Ssa:
         offset = self.writer.binary("mul nsw", panel, self.panel_bytes)
@@ -65,12 +64,11 @@ def find_packed(context: Context, plan: Plan, sizes: Sizes) -> Packed:
     steps = divide_up(writer, sizes.inner, integer(plan.numbers.together))
     panel_bytes = writer.binary("mul nsw", steps, integer(row_bytes))
     base = context.pointer(statement.right.buffer, statement.right.index)
-    single = writer.compare("icmp eq", sizes.rows, integer(1))
     if plan.numbers.together > 1:  # left rows are copied: there is one loop over k
         inner: tuple[Inner, ...] = (Inner(steps, integer(STEP_BYTES), integer(row_bytes)),)
     else:
         inner = packed_loops(context, plan, row_bytes)
-    return Packed(writer, base, single, panel_bytes, inner)
+    return Packed(writer, base, panel_bytes, inner)
 
 
 def packed_loops(context: Context, plan: Plan, row_bytes: int) -> tuple[Inner, ...]:

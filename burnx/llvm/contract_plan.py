@@ -16,7 +16,8 @@ from burnx.llvm.writer import Ssa, Writer, integer
 
 HEIGHTS = (6, 5, 4)  # rows of tiles; fewer rows would not keep the multipliers busy
 ROWS = HEIGHTS[0]
-SIDE_BY_SIDE = 4  # panels at once where there is a single row
+FEW = {1: 4, 2: 2, 3: 2}  # rows -> panels at once, so that there are enough sums
+SIDE_BY_SIDE = FEW[1]
 CACHE_BYTES = 512 * 1024  # of left rows that are used again for the next panel
 COPY_BYTES = 256 * 1024  # of left rows that are copied to the stack
 CHUNK_WORK = 1 << 20  # multiplications that are worth handing out, some 20 µs
@@ -141,13 +142,21 @@ def _cut_panels(
     busy = greatest(writer, least(writer, block, count), integer(HEIGHTS[-1]))
     work = multiply_all(writer, [busy, inner, integer(plan.width)])
     worthwhile = divide_up(writer, integer(CHUNK_WORK), work)
-    single = writer.compare("icmp eq", count, integer(1))
-    unit = writer.select(single, integer(SIDE_BY_SIDE), integer(1))
+    unit = panels_at_once(writer, count)
     group = divide_up(writer, greatest(writer, even, worthwhile), unit)
     group = writer.binary("mul nsw", group, unit)
     alone = writer.compare("icmp eq", workers, integer(1))
     group = writer.select(alone, panels, group)
     return greatest(writer, least(writer, group, panels), integer(1))
+
+
+def panels_at_once(writer: Writer, rows: Ssa) -> Ssa:
+    """How many panels so many rows go through side by side."""
+    at_once = integer(1)
+    for few, panels in sorted(FEW.items(), reverse=True):
+        fewer = writer.compare("icmp sle", rows, integer(few))
+        at_once = writer.select(fewer, integer(panels), at_once)
+    return at_once
 
 
 # --- whole numbers --------------------------------------------------------------------------------------------------

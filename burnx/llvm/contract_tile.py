@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from burnx.dtype import dtype_name
 from burnx.llvm import contract_int8
@@ -136,17 +137,25 @@ def _emit_turn(
     rights: Sequence[Ssa],
     sums: Sequence[Ssa],
 ) -> list[Ssa]:
+    """One k.  Of factors and columns, the fewer are all in registers, the others one after the other."""
     step = tile.lanes * tile.numbers.right_bytes
-    columns = [
-        _right(writer, tile, move(writer, right, integer(step * place)))
-        for right in rights
-        for place in range(tile.vectors)
-    ]
-    after: list[Ssa] = []
-    for base, offset in lefts:
-        factor = _left(writer, tile, move(writer, base, offset))
-        for column in columns:
-            after.append(_multiply_add(writer, tile, (factor, column), sums[len(after)]))
+    places = [(right, integer(step * place)) for right in rights for place in range(tile.vectors)]
+    left = partial(_left, writer, tile)
+    right = partial(_right, writer, tile)
+    after = list(sums)
+    if len(lefts) < len(places):
+        factors = [left(move(writer, *each)) for each in lefts]
+        for across, each in enumerate(places):
+            column = right(move(writer, *each))
+            for row, factor in enumerate(factors):
+                slot = row * len(places) + across
+                after[slot] = _multiply_add(writer, tile, (factor, column), after[slot])
+        return after
+    columns = [right(move(writer, *each)) for each in places]
+    for row, each in enumerate(lefts):
+        factor = left(move(writer, *each))
+        for slot, column in enumerate(columns, row * len(columns)):
+            after[slot] = _multiply_add(writer, tile, (factor, column), after[slot])
     return after
 
 

@@ -116,6 +116,13 @@ def test_large_products_are_numpys(layout, sizes):
     check_product(("float32", "float32", "float32"), layout, sizes)
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("rows", [1, 2, 3])
+@pytest.mark.parametrize("columns", [7, 32, 63, 64, 65, 96, 130, 256, 261])
+def test_few_rows_take_several_panels(layout, rows, columns):
+    check_product(("float32", "float32", "float32"), layout, (rows, columns, 37))
+
+
 NUMBERS = (
     ("float64", "float64", "float64"),
     ("float16", "float16", "float32"),
@@ -134,7 +141,7 @@ NUMBERS = (
 @pytest.mark.parametrize("layout", ["packed", "rows", "columns"])
 @pytest.mark.parametrize("names", NUMBERS, ids="-".join)
 def test_products_of_other_dtypes(names, layout):
-    for sizes in [(7, 35, 19), (1, 70, 33), (26, 16, 64), (3, 5, 0), (13, 40, 1)]:
+    for sizes in [(7, 35, 19), (1, 70, 33), (26, 16, 64), (3, 5, 0), (13, 40, 1), (2, 75, 21)]:
         check_product(names, layout, sizes)
 
 
@@ -152,7 +159,7 @@ def test_bytes_of_the_largest_size_do_not_saturate(names, extreme):
 
 
 @pytest.mark.parametrize("names", [NUMBERS[0], ("float32",) * 3, NUMBERS[7]], ids="-".join)
-@pytest.mark.parametrize("sizes", [(130, 300, 70), (1, 900, 130), (700, 20, 33)])
+@pytest.mark.parametrize("sizes", [(130, 300, 70), (1, 900, 130), (3, 910, 130), (700, 20, 33)])
 def test_same_bits_on_any_number_of_threads(names, sizes):
     rows, columns, inner = sizes
     left, right, total = (DTYPES[name] for name in names)
