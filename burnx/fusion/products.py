@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from burnx.fusion.clusters import Cluster
 from burnx.fusion.elementwise import fill
 from burnx.fusion.expressions import Expressions, Index, as_stored, dtype_of, shape_of
 from burnx.fusion.indices import affine, coefficient, unravel
+from burnx.fusion.narrow import as_bytes, weight_as_bytes
 from burnx.fusion.scheduler import Scheduler, dissolve, writer
 from burnx.fusion.storage import Storage
 from burnx.kernels.ir import Cast, Contract, Load, Local, Loop, Statement, Value
@@ -90,17 +91,18 @@ class _Product:
         """Add the step."""
         seed = self.cluster.seed
         sums = accumulating(dtype_of(self.left.var), seed.attributes["dtype"])
+        stored, weights = self._stored(sums)
         if _is_weight(self.right.var):
-            self.packing = self.scheduler.traits.packing(sums)
+            self.packing = self.scheduler.traits.packing(stored, weights, sums)
         at = self.scheduler.expressions(self.cluster.members)
         batch = variables(at, self.left.shape, self.left.batch)
         rows = variables(at, self.left.shape, self.left.free)
         inner = variables(at, self.left.shape, self.left.inner)
         column, columns = self._columns(at)
         left = strided(
-            self.scheduler, at, self.left.var, index_of(self.left, batch, rows, inner), sums
+            self.scheduler, at, self.left.var, index_of(self.left, batch, rows, inner), stored
         )
-        right, column = self._right(at, batch, inner, columns, column, sums)
+        right, column = self._right(at, batch, inner, columns, column, weights)
         name = at.name("p")
         parts = (columns, rows) if self.swapped else (rows, columns)
         behind = write_behind(
@@ -131,6 +133,15 @@ class _Product:
             body = [Loop(variable, extent, tuple(body), parallel=True)]
         size = product((*self.left.shape, *(self.right.shape[k] for k in self.right.free)))
         self.scheduler.step(at, body, behind.writes, size, seed.place)
+
+    def _stored(self, sums: DType) -> tuple[DType, DType]:
+        """The dtypes that the left and the right operand are read in: bytes, where they can be."""
+        source = as_bytes(self.scheduler.uses, self.left.var) if sums == int32 else None
+        weights = weight_as_bytes(self.right.var) if source is not None else None
+        if source is None or weights is None:
+            return sums, sums
+        self.left = replace(self.left, var=source)
+        return dtype_of(source), weights
 
     def _columns(self, at: Expressions) -> tuple[tuple[str, Dim], list[Dim]]:
         """(the loop over columns, the index in each free axis of the right operand)."""

@@ -25,10 +25,11 @@ from burnx.shape import Dim, Shape, product
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What the device wishes: ``lanes`` float32 elements at a time; the packing of a product's right side by dtype."""
+    """What the device wishes: ``lanes`` float32 elements at a time; the packing of a product's right side,
+    by the dtypes of left and right and of the sums."""
 
     lanes: int = 8
-    packing: Callable[[DType], str] = lambda dtype: ""
+    packing: Callable[[DType, DType, DType], str] = lambda left, right, sums: ""
     fuse: bool = True
 
 

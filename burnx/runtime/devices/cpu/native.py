@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from collections.abc import Mapping, MutableMapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -49,9 +49,7 @@ class Native:
         self.segment, self.threads = segment, threads
         target = find_target()
         kept = frozenset(segment.outputs)
-        traits = Traits(
-            target.lanes, lambda dtype: choose_packing(target, dtype, dtype, dtype), fuse
-        )
+        traits = Traits(target.lanes, partial(choose_packing, target), fuse)
         self.schedule = schedule(segment.instructions, kept, kept, traits)
         steps = list(steps_in(self.schedule.steps))
         self.addresses = _compile(steps, target)
