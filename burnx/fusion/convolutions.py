@@ -132,7 +132,7 @@ def _write_product(
     column = at.variable(outs)
     inner = variables(at, (*made.kernel, each), tuple(range(len(made.kernel) + 1)))
     left = _window(at, source, made, rows[0], rows[1:], inner[:-1], group * each + inner[-1])
-    packing = scheduler.traits.packing(sums, sums, sums)
+    packing = scheduler.traits.packing(sums, sums, sums, outs if isinstance(outs, int) else 64)
     right = _weights(scheduler, at, made, packing, sums, (group, column, inner))
     name = at.name("p")
     channel = group * outs + (0 if outs == 1 else column)

@@ -93,7 +93,9 @@ class _Product:
         sums = accumulating(dtype_of(self.left.var), seed.attributes["dtype"])
         stored, weights = self._stored(sums)
         if _is_weight(self.right.var):
-            self.packing = self.scheduler.traits.packing(stored, weights, sums)
+            count = product(tuple(self.right.shape[axis] for axis in self.right.free))
+            assert isinstance(count, int)
+            self.packing = self.scheduler.traits.packing(stored, weights, sums, count)
         at = self.scheduler.expressions(self.cluster.members)
         batch = variables(at, self.left.shape, self.left.batch)
         rows = variables(at, self.left.shape, self.left.free)

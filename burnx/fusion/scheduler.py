@@ -26,10 +26,10 @@ from burnx.shape import Dim, Shape, product
 @dataclass(frozen=True, slots=True)
 class Traits:
     """What the device wishes: ``lanes`` float32 elements at a time; the packing of a product's right side,
-    by the dtypes of left and right and of the sums."""
+    by the dtypes of left and right and of the sums, and the columns."""
 
     lanes: int = 8
-    packing: Callable[[DType, DType, DType], str] = lambda left, right, sums: ""
+    packing: Callable[[DType, DType, DType, int], str] = lambda left, right, sums, columns: ""
     fuse: bool = True
 
 

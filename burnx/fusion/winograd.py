@@ -176,7 +176,7 @@ def _write_products(
     weight = cluster.seed.inputs[1]
     assert weight is not None and weight.array is not None
     outputs, channels = weight.array.shape[:2]
-    packing = scheduler.traits.packing(*(data.dtype,) * 3)
+    packing = scheduler.traits.packing(*(data.dtype,) * 3, outputs)
     matrices = transform_weights(tiles.scheme, weight.array.astype(data.dtype, copy=False))
     parts = [pack(each, packing) if packing else each.reshape(-1) for each in matrices]
     packed = Storage(data.dtype, (parts[0].size * len(parts),), "constant")
