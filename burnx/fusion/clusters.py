@@ -65,9 +65,14 @@ def find_clusters(uses: Uses, fuse: bool = True) -> dict[Instruction, Cluster]:
                 continue
             cluster = Cluster(instruction, [instruction])
             owners[instruction] = cluster
-            if fuse:
+            if fuse and not _is_narrow(instruction):
                 _grow(cluster, uses, owners)
     return owners
+
+
+def _is_narrow(instruction: Instruction) -> bool:
+    """Whether a product has one column: what follows it is quicker by itself, many elements at a time."""
+    return instruction.primitive == "conv" and shape_of(instruction.outputs[0])[1] == 1
 
 
 def _grow(cluster: Cluster, uses: Uses, owners: dict[Instruction, Cluster]) -> None:

@@ -14,8 +14,8 @@ from burnx.dtype import DType
 from burnx.fusion.clusters import Cluster, Uses, find_clusters
 from burnx.fusion.expressions import MOVEMENT, VIRTUAL, Expressions, dtype_of, shape_of
 from burnx.fusion.finishing import finish
-from burnx.fusion.geometry import geometry
 from burnx.fusion.homes import find_homes
+from burnx.fusion.margins import find_margins, without_padding
 from burnx.fusion.orders import natural_order
 from burnx.fusion.storage import Order, Schedule, Step, Storage
 from burnx.kernels.ir import Statement
@@ -256,24 +256,6 @@ def _is_spread(var: Var, uses: Uses, owners: Mapping[Instruction, Cluster]) -> b
     return False
 
 
-def find_margins(uses: Uses) -> dict[Var, tuple[tuple[int, int], ...]]:
-    """The zeros that convolutions read around a value."""
-    found: dict[Var, tuple[tuple[int, int], ...]] = {}
-    for instruction in uses.instructions:
-        if instruction.primitive != "conv":
-            continue
-        var = instruction.inputs[0]
-        made = geometry(instruction)
-        wanted = made.margin
-        if var is None or not any(map(any, wanted)) or made.is_spread:
-            continue
-        known = found.get(var, ((0, 0),) * len(wanted))
-        found[var] = tuple(
-            (max(a, c), max(b, d)) for (a, b), (c, d) in zip(wanted, known, strict=True)
-        )
-    return found
-
-
 def schedule(
     instructions: Sequence[Instruction],
     kept: frozenset[Var],
@@ -305,6 +287,9 @@ def _schedule(
     from burnx.fusion.attention import find_attention
 
     traits, uses = start.traits, Uses(instructions, kept)
+    if traits.fuse:
+        instructions = without_padding(uses)
+        uses = Uses(instructions, kept)
     owners = find_clusters(uses, traits.fuse)
     if traits.fuse:
         find_attention(uses, owners)

@@ -157,6 +157,14 @@ def test_strides_keep_their_own_way():
     assert contracts == 1 and apart
 
 
+def test_what_follows_one_channel_runs_by_itself():
+    made = transposed((2, 2), (2, 2), ((1, 1), (1, 1)), count=1)
+    found = schedule(made.instructions, frozenset(made.outputs), frozenset(made.outputs), Traits())
+    *products, last = steps_in(found.steps)
+    assert len(products) == 4
+    assert not any(isinstance(each, Contract) for each in walk(last.kernel.body))
+
+
 def steps_of(made):
     """(how many products, whether data lies with zeros between) in a schedule."""
     found = schedule(made.instructions, frozenset(made.outputs), frozenset(made.outputs), Traits())
