@@ -12,7 +12,6 @@ from burnx.kernels.ir import (
     Fold,
     Inside,
     Let,
-    Load,
     Lookup,
     Loop,
     Statement,
@@ -23,7 +22,7 @@ from burnx.kernels.ir import (
 )
 from burnx.llvm.context import Context
 from burnx.llvm.dtypes import size_bytes
-from burnx.llvm.uses import free_names, nodes, statement_values
+from burnx.llvm.uses import free_names, nodes, read_buffers, statement_values, written_buffers
 from burnx.llvm.writer import Ssa, integer
 from burnx.shape import Dim
 
@@ -66,10 +65,7 @@ def emit_serial(context: Context, loop: Loop, lanes: int) -> None:
 def enter(context: Context, body: Sequence[Statement]) -> None:
     """Before a loop's first turn: work out its indices, and forget loads that it may write over."""
     context.prepare(body)
-    if any(isinstance(each, (Store, Contract)) for each in walk(tuple(body))) and context.facts.get(
-        "rewrites"
-    ):
-        context.forget_values()
+    context.forget_values(written_buffers(tuple(body)))
 
 
 # --- lanes ----------------------------------------------------------------------------------------------------------
@@ -126,12 +122,11 @@ def _registers(body: Sequence[Statement]) -> int:
 
 def _hoist(context: Context, loop: Loop) -> None:
     """Loads and what is made of them that are the same in every turn, ahead of the loop, which surely has turns."""
-    if context.facts.get("rewrites"):
-        return
+    written = written_buffers(loop.body)
     inner = {loop.variable} | _bound_names(loop.body)
     for statement in loop.body:
         if isinstance(statement, (Store, Let, Lookup)):
-            _hoist_value(context, statement.value, inner)
+            _hoist_value(context, statement.value, inner, written)
 
 
 def _bound_names(body: Sequence[Statement]) -> set[str]:
@@ -151,15 +146,16 @@ def _bound_names(body: Sequence[Statement]) -> set[str]:
     return names
 
 
-def _hoist_value(context: Context, value: Value, inner: set[str]) -> None:
+def _hoist_value(context: Context, value: Value, inner: set[str], written: set[int]) -> None:
     todo, seen = [value], set[int]()
     while todo:
         current = todo.pop()
         if id(current) in seen or isinstance(current, Constant):
             continue
         seen.add(id(current))
-        if not free_names(context, current) & inner:
-            if any(isinstance(node, Load) for node in nodes([current])):
+        buffers = read_buffers(context, current)
+        if not free_names(context, current) & inner and buffers.isdisjoint(written):
+            if buffers:
                 context.value(current, 1)
         elif not isinstance(current, Inside):
             todo.extend(operands(current))
