@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from burnx.kernels.ir import (
+    Apply,
     Buffer,
     Carry,
     Contract,
@@ -153,3 +154,26 @@ def _needs(context: Context, value: Value) -> Needs:
 def written_buffers(body: tuple[Statement, ...]) -> set[int]:
     """The ids of the buffers that statements store to."""
     return {id(each.buffer) for each in walk(body) if isinstance(each, Store)}
+
+
+def may_repeat(context: Context, body: tuple[Statement, ...], values: Iterable[Value] = ()) -> bool:
+    """Whether it makes no difference to run plain statements for an element once more, and take values again."""
+    written = written_buffers(body)
+    taken = [*values, *(value for each in body for value in statement_values(each))]
+    return (
+        all(isinstance(each, (Let, Store)) for each in body)
+        and not any((isinstance(each, Store) and each.combine != "") for each in body)
+        and all(read_buffers(context, value).isdisjoint(written) for value in taken)
+    )
+
+
+_HEAVY = frozenset(
+    ("exp", "expm1", "log", "log1p", "tanh", "erf", "pow", "sin", "cos", "softplus", "div", "sqrt")
+)
+
+
+def weight(values: Iterable[Value]) -> int:
+    """About how many instructions values take."""
+    return sum(
+        16 if isinstance(each, Apply) and each.function in _HEAVY else 1 for each in nodes(values)
+    )
