@@ -408,45 +408,6 @@ def test_softmax_of_rows() -> None:
         check(compiled, source, np.zeros(n * m, np.float32), n=n, m=m, workers=2, close=1e-5)
 
 
-def kept_softmax() -> Kernel:
-    """In place, with the exponentials kept in a row of their own while they are added up."""
-    x, row, out, i, j = (
-        Buffer("x", float32),
-        Buffer("row", float32),
-        Buffer("out", float32),
-        *map(S, "ij"),
-    )
-    grown = apply("exp", apply("sub", Load(x, i * S("m") + j), Local("top", float32)))
-    share = apply("div", Load(row, j), Local("all", float32))
-    body = (
-        Fold((Accumulator("top", "max", Load(x, i * S("m") + j)),), (("j", S("m")),), lanes=True),
-        Fold((Accumulator("all", "add", grown),), (("j", S("m")),), (Store(row, j, grown),), True),
-        Loop("j", S("m"), (Store(x, i * S("m") + j, share),), lanes=True),
-        Store(out, i, Local("all", float32)),
-    )
-    return Kernel((x, row, out), ("n", "m"), (Loop("i", S("n"), body),))
-
-
-def test_the_last_vector_reaches_back_and_counts_nothing_twice() -> None:
-    compiled = Compiled(kept_softmax())
-    random = np.random.default_rng(9)
-    for m in (*range(40), 49, 197):
-        x = random.normal(size=(3, m)).astype(np.float32)
-        grown = np.exp(x - x.max(axis=1, keepdims=True, initial=-np.inf))
-        sums = np.zeros(3, np.float32)
-        compiled.run(x, np.zeros(m, np.float32), sums, n=3, m=m)
-        np.testing.assert_allclose(sums, grown.sum(axis=1), rtol=1e-6)
-        np.testing.assert_allclose(x, grown / sums[:, None], rtol=1e-6)
-
-
-def test_what_reads_its_own_result_runs_once() -> None:
-    x, i = Buffer("x", float32), S("i")
-    root = apply("sqrt", apply("div", Load(x, i), number(3.0)))
-    compiled = Compiled(Kernel((x,), ("n",), (nest([("i", "n")], Store(x, i, root)),)))
-    for n in (5, 8, 13, 31):
-        check(compiled, np.arange(n, dtype=np.float32), n=n)
-
-
 def test_folds_inside_lanes_with_bounds() -> None:
     """A pooling window that reaches over the edge."""
     a, out, i, k = Buffer("a", float32), Buffer("out", float32), S("i"), S("k")
