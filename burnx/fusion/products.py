@@ -16,6 +16,7 @@ from burnx.fusion.elementwise import fill
 from burnx.fusion.expressions import Expressions, Index, as_stored, dtype_of, shape_of
 from burnx.fusion.indices import affine, coefficient, unravel
 from burnx.fusion.narrow import as_bytes, weight_as_bytes
+from burnx.fusion.orders import natural_order
 from burnx.fusion.scheduler import Scheduler, dissolve, writer
 from burnx.fusion.storage import Storage
 from burnx.kernels.ir import Cast, Contract, Load, Local, Loop, Statement, Value
@@ -228,15 +229,22 @@ def accumulating(operand: DType, result: DType) -> DType:
     return result
 
 
-def strided(scheduler: Scheduler, at: Expressions, var: Var, index: Index, sums: DType) -> Load:
-    """A read of ``var`` at an affine index, after a copy if there is no other way."""
+def strided(
+    scheduler: Scheduler,
+    at: Expressions,
+    var: Var,
+    index: Index,
+    sums: DType,
+    order: tuple[int, ...] = (),
+) -> Load:
+    """A read of ``var`` at an affine index, after a copy in this order if there is no other way."""
     value = at.value(var, index)
     names = [str(name) for name in symbols_of(index)]
     plain = isinstance(value, Load) and value.dtype == sums
     if plain and isinstance(value, Load) and affine(value.index, names) is not None:
         if not any(name.startswith("@") for name in symbols(value.index)):
             return value
-    storage = copied(scheduler, var, sums)
+    storage = copied(scheduler, var, sums, order)
     return at.load(
         storage,
         tuple(0 if size == 1 else one for one, size in zip(index, storage.shape, strict=True)),
@@ -246,10 +254,12 @@ def strided(scheduler: Scheduler, at: Expressions, var: Var, index: Index, sums:
 def lanes_of(
     scheduler: Scheduler, at: Expressions, side: Operand, index: Index, sums: DType
 ) -> Load:
-    """A read of the right operand whose columns lie next to each other, after a copy if they do not."""
-    found = strided(scheduler, at, side.var, index, sums)
+    """A read of the right operand whose columns, or what is summed up, lie next to each other; else after a copy."""
+    found = strided(scheduler, at, side.var, index, sums, natural_order(scheduler, side.var))
     names = [name for axis in side.free if (name := symbol_name(index[axis])) is not None]
-    if not names or any(coefficient(found.index, _symbol(name))[0] == 1 for name in names):
+    inner = [name for axis in side.inner if (name := symbol_name(index[axis])) is not None]
+    dense = [*names, *inner[-1:]]
+    if not names or any(coefficient(found.index, _symbol(name))[0] == 1 for name in dense):
         return found
     order = (*side.batch, *side.inner, *side.free)
     return at.load(copied(scheduler, side.var, sums, order), index)
@@ -264,6 +274,8 @@ def symbols_of(index: Index) -> set[str]:
 
 def copied(scheduler: Scheduler, var: Var, dtype: DType, order: tuple[int, ...] = ()) -> Storage:
     """A contiguous copy of a value in another dtype or order."""
+    if order == tuple(range(len(order))):
+        order = ()
     key = (var, (dtype, order))
     found = scheduler.copies.get(key)
     if found is not None:

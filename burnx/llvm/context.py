@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -69,6 +69,7 @@ class Context:
     vector: Lanes | None = None  # the lanes scope that is open
     picked: Ssa | None = None  # inside it: the one lane that is worked on now
     divided: bool = False  # whether this code runs for a part of the work of one worker
+    rewritten: frozenset[int] = frozenset()  # ids of buffers that the kernel both reads and writes
     facts: dict[object, object] = field(default_factory=dict)  # what analyses found, by key
 
     @property
@@ -137,10 +138,20 @@ class Context:
             yield
             self.picked = None
 
-    def forget_values(self) -> None:
-        """Memory was written: loads must be made anew."""
+    def forget_values(self, written: Collection[int]) -> None:
+        """Buffers with these ids were written: what was loaded from them must be made anew."""
+        from burnx.llvm.uses import read_buffers
+
+        if not self.rewritten.intersection(written):
+            return
         for scope in self.scopes:
-            scope.values.clear()
+            old = [
+                key
+                for key, (value, _) in scope.values.items()
+                if not read_buffers(self, value).isdisjoint(written)
+            ]
+            for key in old:
+                del scope.values[key]
 
     # --- code ---------------------------------------------------------------------------------------------------
 

@@ -30,7 +30,7 @@ from burnx.llvm.loops import emit_loop, is_parallel
 from burnx.llvm.memory import store
 from burnx.llvm.numbers import resize_integer
 from burnx.llvm.target import Target
-from burnx.llvm.uses import nodes, statement_values
+from burnx.llvm.uses import nodes, statement_values, written_buffers
 from burnx.llvm.writer import Ssa, Writer, integer
 
 __all__ = ["Unsupported", "emit", "emit_statement"]
@@ -41,8 +41,7 @@ def emit(kernel: Kernel, target: Target) -> str:
 
     Raises: Unsupported if the kernel holds dtypes or functions that there is no code for.
     """
-    context = Context(Writer(), target)
-    context.facts["rewrites"] = bool(_rewritten(kernel))
+    context = Context(Writer(), target, rewritten=_rewritten(kernel))
     _load_arguments(context, kernel)
     with _deep_recursion():
         _emit_shared(context, kernel.body)
@@ -65,10 +64,9 @@ def _deep_recursion() -> Iterator[None]:
     sys.setrecursionlimit(before)
 
 
-def _rewritten(kernel: Kernel) -> set[int]:
-    """Buffers that the kernel both reads and writes."""
+def _rewritten(kernel: Kernel) -> frozenset[int]:
+    """The ids of buffers that the kernel both reads and writes."""
     statements = list(walk(kernel.body))
-    written = {id(each.buffer) for each in statements if isinstance(each, Store)}
     values = [value for each in statements for value in statement_values(each)]
     loads = [node for node in nodes(values) if isinstance(node, Load)]
     loads += [
@@ -77,7 +75,7 @@ def _rewritten(kernel: Kernel) -> set[int]:
         if isinstance(each, Contract)
         for load in (each.left, each.right)
     ]
-    return written & {id(load.buffer) for load in loads}
+    return frozenset(written_buffers(kernel.body) & {id(load.buffer) for load in loads})
 
 
 def _load_arguments(context: Context, kernel: Kernel) -> None:
@@ -141,8 +139,7 @@ def emit_statement(context: Context, statement: Statement, lanes: int) -> None:
 def _emit_store(context: Context, statement: Store, lanes: int) -> None:
     value = context.value(statement.value, 1)
     store(context, statement.buffer, statement.index, value, statement.combine)
-    if context.facts.get("rewrites"):
-        context.forget_values()
+    context.forget_values((id(statement.buffer),))
 
 
 def _emit_let(context: Context, statement: Let, lanes: int) -> None:

@@ -21,8 +21,8 @@ from burnx.llvm.context import Context, Unsupported
 from burnx.llvm.dtypes import is_signed, lanes_of, scalar_type, size_bytes
 from burnx.llvm.functions import combine
 from burnx.llvm.literals import literal, vector_literal, widen
-from burnx.llvm.loops import enter, lane_count
-from burnx.llvm.uses import free_names, nodes
+from burnx.llvm.loops import enter, lane_count, overlapping
+from burnx.llvm.uses import free_names, may_repeat, statement_values, weight
 from burnx.llvm.writer import Ssa, integer
 from burnx.shape import Dim
 
@@ -125,7 +125,7 @@ def _fold_in_turns(context: Context, fold: Fold) -> list[Ssa]:
 
 def _copies(fold: Fold) -> int:
     """How many vectors of each accumulator are under way at once, to hide how long an addition takes."""
-    size = len(nodes([each.value for each in fold.accumulators])) + len(list(walk(fold.body)))
+    size = weight(value for each in _body_of(fold) for value in statement_values(each))
     by_size = 4 if size <= 8 else 2 if size <= 24 else 1
     return max(by_size // len(fold.accumulators), 1)
 
@@ -138,6 +138,7 @@ def _fold_in_lanes(context: Context, fold: Fold) -> list[Ssa]:
     starts = [neutral(each.function, each.value.dtype) for each in fold.accumulators]
     vectors = [vector_literal(start, width) for start in starts]
     *outer, (variable, extent) = fold.loops
+    repeats = may_repeat(context, fold.body, [each.value for each in fold.accumulators])
 
     def step(index: Ssa, lanes: int, values: list[Ssa]) -> list[Ssa]:
         with context.lanes(variable, index, lanes):
@@ -155,13 +156,18 @@ def _fold_in_lanes(context: Context, fold: Fold) -> list[Ssa]:
     def innermost(values: list[Ssa]) -> list[Ssa]:
         writer, stop = context.writer, context.index(extent)
         enter(context, body)
-        many_end = writer.binary("and", stop, integer(-copies * width))
-        full_end = writer.binary("and", stop, integer(-width))
+        run = lambda index, old: step(index, width, old)  # noqa: E731
         split = copies * many
         whole, single = values[:split], values[split:]
-        whole = writer.loop(integer(0), many_end, integer(copies * width), main, whole)
-        if copies > 1:
-            run = lambda index, old: step(index, width, old)  # noqa: E731
+        full_end = integer(0)
+        if copies > 1 or not repeats:
+            full_end = writer.binary("and", stop, integer(-copies * width))
+            whole = writer.loop(integer(0), full_end, integer(copies * width), main, whole)
+        if repeats:
+            ends, some = (full_end, stop), whole[:many]
+            full_end, whole[:many] = overlapping(context, ends, integer(0), width, run, some)
+        elif copies > 1:
+            many_end, full_end = full_end, writer.binary("and", stop, integer(-width))
             whole[:many] = writer.loop(many_end, full_end, integer(width), run, whole[:many])
         run_one = lambda index, old: step(index, 1, old)  # noqa: E731
         single = writer.loop(full_end, stop, integer(1), run_one, single)

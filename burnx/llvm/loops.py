@@ -12,7 +12,6 @@ from burnx.kernels.ir import (
     Fold,
     Inside,
     Let,
-    Load,
     Lookup,
     Loop,
     Statement,
@@ -23,7 +22,15 @@ from burnx.kernels.ir import (
 )
 from burnx.llvm.context import Context
 from burnx.llvm.dtypes import size_bytes
-from burnx.llvm.uses import free_names, nodes, statement_values
+from burnx.llvm.uses import (
+    free_names,
+    may_repeat,
+    nodes,
+    read_buffers,
+    statement_values,
+    weight,
+    written_buffers,
+)
 from burnx.llvm.writer import Ssa, integer
 from burnx.shape import Dim
 
@@ -66,10 +73,7 @@ def emit_serial(context: Context, loop: Loop, lanes: int) -> None:
 def enter(context: Context, body: Sequence[Statement]) -> None:
     """Before a loop's first turn: work out its indices, and forget loads that it may write over."""
     context.prepare(body)
-    if any(isinstance(each, (Store, Contract)) for each in walk(tuple(body))) and context.facts.get(
-        "rewrites"
-    ):
-        context.forget_values()
+    context.forget_values(written_buffers(tuple(body)))
 
 
 # --- lanes ----------------------------------------------------------------------------------------------------------
@@ -91,6 +95,8 @@ def emit_lanes(context: Context, loop: Loop, start: Ssa, stop: Ssa) -> None:
     with writer.when(writer.compare("icmp slt", start, stop)), context.scope():
         enter(context, loop.body)
         _hoist(context, loop)
+        values = [value for each in loop.body for value in statement_values(each)]
+        first, repeats = start, weight(values) > _LIGHT and may_repeat(context, loop.body)
 
         def turn(lanes: int) -> Callable[[Ssa, list[Ssa]], list[Ssa]]:
             def run(index: Ssa, _: list[Ssa]) -> list[Ssa]:
@@ -101,9 +107,45 @@ def emit_lanes(context: Context, loop: Loop, start: Ssa, stop: Ssa) -> None:
             return run
 
         for lanes in sorted({count * _registers(loop.body), count, 1}, reverse=True):
+            if lanes == count and repeats:
+                start = overlapping(context, (start, stop), first, count, turn(count))[0]
+                continue
             end = stop if lanes == 1 else last_full(context, start, stop, lanes)
             writer.loop(start, end, integer(lanes), turn(lanes))
             start = end
+
+
+def overlapping(
+    context: Context,
+    ends: tuple[Ssa, Ssa],
+    first: Ssa,
+    count: int,
+    turn: Callable[[Ssa, list[Ssa]], list[Ssa]],
+    carried: Sequence[Ssa] = (),
+) -> tuple[Ssa, list[Ssa]]:
+    """Vectors of which the last reaches back over the one before; where there is not even one, none.
+
+    Turns from ``first`` on may be run again; from ``ends[0]`` on they are still to be run.
+    Returns: where the turns that are left to do begin; the values carried.  What a lane carries does not change in
+    turns that are run again.
+    """
+    writer, (start, stop) = context.writer, ends
+    last = writer.binary("sub", stop, integer(count))
+    fits = writer.compare("icmp sge", last, first)
+    end = writer.select(fits, stop, start)
+
+    def run(index: Ssa, values: list[Ssa]) -> list[Ssa]:
+        place = writer.call("i64", "llvm.smin.i64", index, last)
+        after = turn(place, values)
+        if not after:
+            return []
+        again = writer.convert("trunc", writer.binary("sub", index, place), "i32")
+        lanes = ", ".join(f"i32 {lane}" for lane in range(count))
+        many = writer.splat(again, count)
+        new = writer.compare("icmp sle", many, Ssa(f"<{lanes}>", many.type))
+        return [writer.select(new, one, old) for one, old in zip(after, values, strict=True)]
+
+    return end, writer.loop(start, end, integer(count), run, carried)
 
 
 def last_full(context: Context, start: Ssa, stop: Ssa, step: int) -> Ssa:
@@ -126,12 +168,11 @@ def _registers(body: Sequence[Statement]) -> int:
 
 def _hoist(context: Context, loop: Loop) -> None:
     """Loads and what is made of them that are the same in every turn, ahead of the loop, which surely has turns."""
-    if context.facts.get("rewrites"):
-        return
+    written = written_buffers(loop.body)
     inner = {loop.variable} | _bound_names(loop.body)
     for statement in loop.body:
         if isinstance(statement, (Store, Let, Lookup)):
-            _hoist_value(context, statement.value, inner)
+            _hoist_value(context, statement.value, inner, written)
 
 
 def _bound_names(body: Sequence[Statement]) -> set[str]:
@@ -151,15 +192,16 @@ def _bound_names(body: Sequence[Statement]) -> set[str]:
     return names
 
 
-def _hoist_value(context: Context, value: Value, inner: set[str]) -> None:
+def _hoist_value(context: Context, value: Value, inner: set[str], written: set[int]) -> None:
     todo, seen = [value], set[int]()
     while todo:
         current = todo.pop()
         if id(current) in seen or isinstance(current, Constant):
             continue
         seen.add(id(current))
-        if not free_names(context, current) & inner:
-            if any(isinstance(node, Load) for node in nodes([current])):
+        buffers = read_buffers(context, current)
+        if not free_names(context, current) & inner and buffers.isdisjoint(written):
+            if buffers:
                 context.value(current, 1)
         elif not isinstance(current, Inside):
             todo.extend(operands(current))

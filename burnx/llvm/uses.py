@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from burnx.kernels.ir import (
+    Apply,
     Buffer,
     Carry,
     Contract,
@@ -20,6 +22,7 @@ from burnx.kernels.ir import (
     Store,
     Value,
     operands,
+    walk,
 )
 from burnx.llvm.context import Context
 from burnx.shape import Dim, symbols
@@ -105,26 +108,72 @@ def nodes(values: Iterable[Value]) -> list[Value]:
     return list(seen.values())
 
 
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a value is made of: names of locals and index symbols, and ids of buffers; it is kept alive here."""
+
+    value: Value
+    names: frozenset[str]
+    buffers: frozenset[int]
+
+
 def free_names(context: Context, value: Value) -> frozenset[str]:
     """The names of locals and index symbols in a value."""
+    return _needs(context, value).names
+
+
+def read_buffers(context: Context, value: Value) -> frozenset[int]:
+    """The ids of the buffers that a value is loaded from."""
+    return _needs(context, value).buffers
+
+
+def _needs(context: Context, value: Value) -> Needs:
     todo = [value]
     while todo:
         current = todo[-1]
-        parts = operands(current)
-        missing = [part for part in parts if ("free", id(part)) not in context.facts]
-        if missing:
-            todo.extend(missing)
+        known = [context.facts.get(("needs", id(part))) for part in operands(current)]
+        if None in known:
+            todo.extend(
+                part for part in operands(current) if ("needs", id(part)) not in context.facts
+            )
             continue
+        parts = [each for each in known if isinstance(each, Needs)]
         found = {current.name} if isinstance(current, Local) else set[str]()
         for _, dim in _value_indices(current):
             found |= symbols(dim)
-        for part in parts:
-            found |= _known_names(context, part)
-        context.facts["free", id(current)] = (current, frozenset(found))  # the value is kept alive
+        names = frozenset(found).union(*(each.names for each in parts))
+        own = {id(current.buffer)} if isinstance(current, Load) else set[int]()
+        buffers = frozenset(own).union(*(each.buffers for each in parts))
+        context.facts["needs", id(current)] = Needs(current, names, buffers)
         todo.pop()
-    return _known_names(context, value)
+    result = context.facts["needs", id(value)]
+    assert isinstance(result, Needs)
+    return result
 
 
-def _known_names(context: Context, value: Value) -> frozenset[str]:
-    fact = context.facts["free", id(value)]
-    return fact[1] if isinstance(fact, tuple) else frozenset()
+def written_buffers(body: tuple[Statement, ...]) -> set[int]:
+    """The ids of the buffers that statements store to."""
+    return {id(each.buffer) for each in walk(body) if isinstance(each, Store)}
+
+
+def may_repeat(context: Context, body: tuple[Statement, ...], values: Iterable[Value] = ()) -> bool:
+    """Whether it makes no difference to run plain statements for an element once more, and take values again."""
+    written = written_buffers(body)
+    taken = [*values, *(value for each in body for value in statement_values(each))]
+    return (
+        all(isinstance(each, (Let, Store)) for each in body)
+        and not any((isinstance(each, Store) and each.combine != "") for each in body)
+        and all(read_buffers(context, value).isdisjoint(written) for value in taken)
+    )
+
+
+_HEAVY = frozenset(
+    ("exp", "expm1", "log", "log1p", "tanh", "erf", "pow", "sin", "cos", "softplus", "div", "sqrt")
+)
+
+
+def weight(values: Iterable[Value]) -> int:
+    """About how many instructions values take."""
+    return sum(
+        16 if isinstance(each, Apply) and each.function in _HEAVY else 1 for each in nodes(values)
+    )
