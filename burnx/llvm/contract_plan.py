@@ -20,7 +20,7 @@ FEW = {1: 4, 2: 2, 3: 2}  # rows -> panels at once, so that there are enough sum
 SIDE_BY_SIDE = FEW[1]
 CACHE_BYTES = 512 * 1024  # of left rows that are used again for the next panel
 COPY_BYTES = 256 * 1024  # of left rows that are copied to the stack
-CHUNK_WORK = 1 << 20  # multiplications that are worth handing out, some 20 µs
+CHUNK_WORK = 1 << 17  # multiplications that are worth handing out, some 3 µs
 
 
 @dataclass(frozen=True, slots=True)
