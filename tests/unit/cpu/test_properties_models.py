@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -53,7 +53,7 @@ def steps_of(name: str, target: Target) -> tuple[Step, ...]:
     """A model's steps for a processor, those with equal kernels once."""
     graph = import_graph(read_model(model(name)))
     program = lower(graph, [value.type for value in graph.inputs])
-    traits = Traits(target.lanes, lambda dtype: choose_packing(target, dtype, dtype, dtype))
+    traits = Traits(target.lanes, partial(choose_packing, target))
     found: dict[str, Step] = {}
     for unit in cut(program).units:
         if isinstance(unit, Segment):
