@@ -13,8 +13,10 @@ from burnx.dtype import (
     int32,
     int64,
     is_float,
+    is_integer,
     packed_bits,
 )
+from burnx.llvm.calculator import Calculator
 from burnx.llvm.context import Context
 from burnx.llvm.dtypes import (
     is_signed,
@@ -26,16 +28,26 @@ from burnx.llvm.dtypes import (
     scalar_type,
 )
 from burnx.llvm.literals import like_literal
+from burnx.llvm.ranges import ANY, Range
 from burnx.llvm.tiny import decode_tiny, encode_tiny, is_tiny_float
 from burnx.llvm.writer import Ssa
 
 
-def cast(context: Context, value: Ssa, source: DType, target: DType, saturate: bool = True) -> Ssa:
-    """The primitive ``cast``."""
+def cast(
+    context: Context,
+    value: Ssa,
+    source: DType,
+    target: DType,
+    saturate: bool = True,
+    known: Range = ANY,
+) -> Ssa:
+    """The primitive ``cast``; ``known`` is where a float surely is."""
     if source == target and not is_tiny_float(source) and not _is_narrow(source):
         return value
     if is_float(source):
         wide, source = to_compute(context, value, source)
+        if is_integer(target) and not _is_narrow(target):
+            return _float_to_integer(context, wide, target, known)
         return _from_float(context, wide, source, target, saturate)
     if source == bool_:
         return _from_bool(context, value, target, saturate)
@@ -84,12 +96,31 @@ def _resize_float(context: Context, value: Ssa, scalar: str) -> Ssa:
     return context.writer.convert(operation, value, like(value.type, scalar))
 
 
-def _float_to_integer(context: Context, value: Ssa, target: DType) -> Ssa:
-    type_ = like(value.type, memory_type(target))
-    operation = "fptosi" if is_signed(target) else "fptoui"
-    return context.writer.call(
-        type_, f"llvm.{operation}.sat.{mangled(type_)}.{mangled(value.type)}", value
-    )
+def _float_to_integer(context: Context, value: Ssa, target: DType, known: Range = ANY) -> Ssa:
+    """Too large ones become the largest, NaN 0.  Vectors are clipped first: LLVM would take them apart."""
+    type_, signed = like(value.type, memory_type(target)), is_signed(target)
+    operation = "fptosi" if signed else "fptoui"
+    if not value.type.startswith("<"):
+        name = f"llvm.{operation}.sat.{mangled(type_)}.{mangled(value.type)}"
+        return context.writer.call(type_, name, value)
+    calc, bits = Calculator(context.writer), target.itemsize * 8 - signed
+    low, most = -float(1 << bits) if signed else 0.0, (1 << bits) - 1
+    high = _largest_below(most, 24 if scalar_type(value.type) == "float" else 53)
+    clipped = value if known.within(low, high) else calc.clip(value, low, high)
+    number = calc.select(calc.compare("fcmp uno", value, value), 0.0, clipped)
+    if target.itemsize < 4:
+        wide = calc.convert("fptosi", number, "i32")
+        return calc.convert("trunc", wide, memory_type(target))
+    whole = calc.convert(operation, number, memory_type(target))
+    if high == most or known.within(low, high):
+        return whole
+    return calc.select(calc.compare("fcmp ogt", value, high), most if signed else -1, whole)
+
+
+def _largest_below(number: int, digits: int) -> float:
+    """The largest float with so many binary digits that is not above a number of the form 2**n - 1."""
+    dropped = max(number.bit_length() - digits, 0)
+    return float(number >> dropped << dropped)
 
 
 def _to_odd(context: Context, value: Ssa) -> Ssa:

@@ -12,6 +12,7 @@ from burnx.llvm.inside import inside
 from burnx.llvm.literals import literal, widen
 from burnx.llvm.memory import load
 from burnx.llvm.numbers import cast, from_index, reinterpret
+from burnx.llvm.ranges import range_of
 from burnx.llvm.writer import Ssa
 
 
@@ -88,7 +89,8 @@ def _apply(context: Context, value: Apply, arguments: list[Ssa]) -> Ssa:
 def _cast(context: Context, value: Cast, arguments: list[Ssa]) -> Ssa:
     if value.bits:
         return reinterpret(context, arguments[0], value.value.dtype, value.dtype)
-    return cast(context, arguments[0], value.value.dtype, value.dtype, value.saturate)
+    source, known = value.value.dtype, range_of(value.value)
+    return cast(context, arguments[0], source, value.dtype, value.saturate, known)
 
 
 def _position(context: Context, value: Position, arguments: list[Ssa]) -> Ssa:
