@@ -16,7 +16,6 @@ from burnx.fusion.elementwise import fill
 from burnx.fusion.expressions import Expressions, Index, as_stored, dtype_of, shape_of
 from burnx.fusion.indices import affine, coefficient, unravel
 from burnx.fusion.narrow import as_bytes, weight_as_bytes
-from burnx.fusion.orders import natural_order
 from burnx.fusion.scheduler import Scheduler, dissolve, writer
 from burnx.fusion.storage import Storage
 from burnx.kernels.ir import Cast, Contract, Load, Local, Loop, Statement, Value
@@ -254,14 +253,12 @@ def strided(
 def lanes_of(
     scheduler: Scheduler, at: Expressions, side: Operand, index: Index, sums: DType
 ) -> Load:
-    """A read of the right operand whose columns, or what is summed up, lie next to each other; else after a copy."""
-    found = strided(scheduler, at, side.var, index, sums, natural_order(scheduler, side.var))
-    names = [name for axis in side.free if (name := symbol_name(index[axis])) is not None]
-    inner = [name for axis in side.inner if (name := symbol_name(index[axis])) is not None]
-    dense = [*names, *inner[-1:]]
-    if not names or any(coefficient(found.index, _symbol(name))[0] == 1 for name in dense):
-        return found
+    """A read of the right operand whose columns lie next to each other, after a copy if they do not."""
     order = (*side.batch, *side.inner, *side.free)
+    found = strided(scheduler, at, side.var, index, sums, order)
+    names = [name for axis in side.free if (name := symbol_name(index[axis])) is not None]
+    if not names or any(coefficient(found.index, _symbol(name))[0] == 1 for name in names):
+        return found
     return at.load(copied(scheduler, side.var, sums, order), index)
 
 

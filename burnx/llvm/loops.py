@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from burnx.dtype import bool_
 from burnx.kernels.ir import (
@@ -22,6 +23,7 @@ from burnx.kernels.ir import (
 )
 from burnx.llvm.context import Context
 from burnx.llvm.dtypes import size_bytes
+from burnx.llvm.turning import emit_squares, find_turned
 from burnx.llvm.uses import (
     free_names,
     may_repeat,
@@ -239,11 +241,25 @@ def emit_parallel(context: Context, loop: Loop) -> None:
     if isinstance(tail, Loop) and tail.parallel and tail.lanes:
         _divide_lanes(context, chain, tail)
     else:
-        loops = [(each.variable, each.extent) for each in chain]
-        turns = _product(context, [extent for _, extent in loops])
-        first, last = share(context, turns)
-        _run_flat(context, first, last, loops, body, lambda: context.statements(body, 1))
+        _divide_turns(context, chain, body)
     context.divided = False
+
+
+def _divide_turns(context: Context, chain: list[Loop], body: tuple[Statement, ...]) -> None:
+    """Parallel loops around what is not: a turn after the other, or squares of them."""
+
+    def work() -> None:
+        context.statements(body, 1)
+
+    run = work
+    loops = [(each.variable, each.extent) for each in chain]
+    tail = body[0] if len(body) == 1 else None
+    turned = find_turned(context, chain, tail, lane_count(context, body))
+    if turned is not None:
+        loops[-1] = (turned.block, turned.blocks)
+        run = partial(emit_squares, context, turned, work)
+    first, last = share(context, _product(context, [extent for _, extent in loops]))
+    _run_flat(context, first, last, loops, body, run)
 
 
 def _product(context: Context, dims: Sequence[Dim]) -> Ssa:
