@@ -81,7 +81,13 @@ def test_a_square_is_turned_in_registers():
     assert text.count("shufflevector <8 x float>") >= 24
 
 
-@pytest.mark.parametrize("cpu", ["icelake-server", "nehalem"])
-def test_other_processors(cpu):
-    target = describe_named("x86_64-unknown-linux-gnu", cpu)
+TARGETS = {
+    "avx512": describe_named("x86_64-unknown-linux-gnu", "icelake-server"),
+    "sse2": describe("x86_64-unknown-linux-gnu", "x86-64", set(), ""),
+    "neon": describe("aarch64-unknown-linux-gnu", "neoverse-n1", set(), ""),
+}
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
+def test_other_processors(target):
     assert len(compile_object(emit(turning("float32", "float32"), target), target)) > 500
