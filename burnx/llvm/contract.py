@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from burnx.kernels.ir import Contract
+from burnx.kernels.ir import Contract, Let, Store, walk
+from burnx.kernels.spelling import every_node
 from burnx.llvm.context import Context
 from burnx.llvm.contract_int8 import (
     Copier,
@@ -49,6 +50,7 @@ from burnx.llvm.contract_rows import (
 from burnx.llvm.contract_tile import Inner, Tile, call_tile
 from burnx.llvm.writer import Ssa, Writer, integer
 
+SHORT = 24  # values of what follows a sum that are written out for every vector of a panel
 COUNTER_BYTES = 192  # where in ``state`` the number of the next chunk is
 
 
@@ -302,13 +304,34 @@ def _emit_body(work: Work, rows: tuple[Ssa, Ssa], first: Ssa, columns: Ssa) -> N
             context.bind(statement.name, total)
             context.statements(statement.body, count)
 
+    def any_columns(base: Ssa) -> None:
+        even, wide = writer.binary("and", columns, integer(-plan.lanes)), integer(plan.lanes)
+        _loop(work, integer(0), even, wide, partial(run, base, plan.lanes))
+        _loop(work, even, columns, integer(1), partial(run, base, 1))
+
+    short = _is_short(statement)
+
     def turn(place: Ssa) -> None:
         bind_row(context, statement, work.table, context.add(rows[0], place))
         context.prepare(statement.body)
         offset = writer.binary("mul nsw", place, integer(plan.tile_columns))
         base = writer.pointer(work.sums, offset, plan.numbers.type)
-        even, wide = writer.binary("and", columns, integer(-plan.lanes)), integer(plan.lanes)
-        _loop(work, integer(0), even, wide, partial(run, base, plan.lanes))
-        _loop(work, even, columns, integer(1), partial(run, base, 1))
+        whole = writer.compare("icmp eq", columns, integer(plan.width))
+        if short:
+            with _when(work, whole):
+                for vector_number in range(plan.vectors):
+                    with context.scope():
+                        run(base, plan.lanes, integer(vector_number * plan.lanes))
+            whole = writer.binary("xor", whole, Ssa("true", "i1"))
+            with _when(work, whole):
+                any_columns(base)
+        else:
+            any_columns(base)
 
     _loop(work, integer(0), rows[1], integer(1), turn)
+
+
+def _is_short(statement: Contract) -> bool:
+    """Whether what follows the sums is little enough to be written out for every vector of a panel."""
+    stored = [each.value for each in walk(statement.body) if isinstance(each, (Store, Let))]
+    return len(every_node(stored)) <= SHORT
