@@ -227,7 +227,7 @@ def _emit_tiles(work: Work, rows: tuple[Ssa, Ssa], panel: Panel, other: Ssa) -> 
             condition = writer.compare("icmp ule", count, integer(height))
         with _when(work, condition):
             left, tile = table_slot(writer, work.table, 0, row), work.tile(height)
-            call_tile(writer, tile, left, [panel.right], panel.inner, work.sums)
+            call_tile(writer, tile, left, [panel.right], panel.inner, work.sums, panel.ahead)
 
 
 def _emit_few_rows(work: Work, panels: Some, count: Ssa, found: Panel) -> None:

@@ -18,13 +18,14 @@ class Panel:
     """Where a panel's columns are, and the loops over k there.
 
     ``scattered``: whether its columns do not lie side by side, so that ``right`` and ``inner`` are those of one column
-    and the next is ``column_bytes`` further.
+    and the next is ``column_bytes`` further.  ``ahead`` are the bytes to the next panel, where it is already packed.
     """
 
     right: Ssa
     inner: tuple[Inner, ...]
     scattered: Ssa | None = None
     column_bytes: Ssa | None = None
+    ahead: Ssa | None = None
 
 
 class Right(Protocol):
@@ -55,7 +56,7 @@ class Packed:
         return self.writer.pointer(self.base, offset, "i8")
 
     def enter(self, panel: Ssa, count: Ssa) -> Panel:
-        return Panel(self.start(panel), self.inner)
+        return Panel(self.start(panel), self.inner, ahead=self.panel_bytes)
 
 
 def find_packed(context: Context, plan: Plan, sizes: Sizes) -> Packed:

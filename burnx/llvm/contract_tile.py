@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from burnx.dtype import dtype_name
@@ -16,6 +16,8 @@ from burnx.llvm.contract_numbers import (
 )
 from burnx.llvm.contract_rows import count_loop
 from burnx.llvm.writer import Ssa, Writer, integer
+
+AHEAD = Ssa("%ahead", "i64")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ class Inner:
 class Tile:
     """The shape of the sums: ``rows``, ``vectors`` of ``lanes`` columns behind every one of ``rights`` pointers.
 
-    In memory the rows of the sums are ``apart`` columns apart.
+    In memory the rows of the sums are ``apart`` columns apart.  ``ahead``: while it reads a panel it asks for the next.
     """
 
     numbers: Numbers
@@ -40,6 +42,7 @@ class Tile:
     vectors: int
     lanes: int
     apart: int
+    ahead: bool = False
 
     @property
     def type(self) -> str:
@@ -47,12 +50,19 @@ class Tile:
 
 
 def call_tile(
-    writer: Writer, tile: Tile, left: Ssa, rights: Sequence[Ssa], inner: Sequence[Inner], sums: Ssa
+    writer: Writer,
+    tile: Tile,
+    left: Ssa,
+    rights: Sequence[Ssa],
+    inner: Sequence[Inner],
+    sums: Ssa,
+    ahead: Ssa | None = None,
 ) -> None:
-    """Store the sums of some rows; ``left`` is where the pointers to the rows are.
+    """Store the sums of some rows; ``left`` is where the pointers to the rows are, ``ahead`` the bytes of a panel.
 
     A tile is a function of its own: among other code LLVM runs out of registers for it, and moves sums to the stack.
     """
+    tile = replace(tile, ahead=ahead is not None)
     values = [part for loop in inner for part in (loop.extent, loop.left, loop.right)]
     known = [each if _is_number(each) else None for each in values]
     name = _name(tile, known)
@@ -60,6 +70,7 @@ def call_tile(
         writer.declarations[name] = ""  # its place: before what it needs itself
         writer.declarations[name] = _emit_function(name, writer.declarations, tile, known)
     given = [each for each in values if not _is_number(each)]
+    given += [ahead] if ahead is not None else []
     listed = ", ".join(map(str, (left, sums, *rights, *given)))
     writer.line(f"call void @{name}({listed})")
 
@@ -71,7 +82,8 @@ def _is_number(value: Ssa) -> bool:
 def _name(tile: Tile, known: Sequence[Ssa | None]) -> str:
     numbers = tile.numbers
     dtypes = "_".join(dtype_name(each) for each in (numbers.left, numbers.right, numbers.total))
-    shape = (tile.rows, tile.rights, tile.vectors, tile.lanes, tile.apart, numbers.together)
+    sums = (tile.rows, tile.rights, tile.vectors, tile.lanes, tile.apart)
+    shape = (*sums, numbers.together, int(tile.ahead))
     steps = "_".join("n" if each is None else each.name.replace("-", "m") for each in known)
     return f"tile_{'x'.join(map(str, shape))}_{dtypes}_{steps}"
 
@@ -85,6 +97,7 @@ def _emit_function(
     given = [each or Ssa(f"%given{place}", "i64") for place, each in enumerate(known)]
     inner = [Inner(*given[place : place + 3]) for place in range(0, len(given), 3)]
     parameters = [left, sums, *rights, *(each for each in given if not _is_number(each))]
+    parameters += [AHEAD] if tile.ahead else []
     lefts = [
         writer.load("ptr", writer.pointer(left, integer(row), "ptr"), 8) for row in range(tile.rows)
     ]
@@ -122,12 +135,20 @@ def _emit_loops(
             rows = [move(writer, each, left) for each in lefts]
             after = _emit_loops(writer, tile, rows, ours, deeper, now)
         else:
+            if tile.ahead:
+                _ask_for(writer, move(writer, ours[0], AHEAD))
             after = _emit_turn(writer, tile, [(each, left) for each in lefts], ours, now)
         left = writer.binary("add nsw", left, loop.left)
         right = writer.binary("add nsw", right, loop.right)
         return [left, right, *after]
 
     return count_loop(writer, loop.extent, turn, [zero, zero, *sums])[2:]
+
+
+def _ask_for(writer: Writer, pointer: Ssa) -> None:
+    """Have memory brought into the second cache; any address will do."""
+    read, near, data = integer(0, "i32"), integer(2, "i32"), integer(1, "i32")
+    writer.call("void", "llvm.prefetch.p0", pointer, read, near, data)
 
 
 def _emit_turn(
