@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from burnx.program import Instruction, Var
 from burnx.shape import Expr, product
 from burnx.types import TensorType
 
+WIDENED_BYTES = 1 << 20
 MOST = 1 << 16  # elements that a folded value may have where its operands have fewer
 
 
@@ -21,18 +23,24 @@ def fold(
 ) -> list[Instruction]:
     """The instructions that are left; ``folded`` gets the constants that others became, ``kept`` are read outside.
 
-    A constant that was only spread out is not stored so, but what is worked out from it may be.
+    A constant that was only spread out or widened is not stored so, but what is worked out from it may be.
     """
+    kept = set(kept)
     left: list[Instruction] = []
     spread: dict[Var, Any] = {}
-    for instruction in instructions:
-        instruction = replaced(instruction, folded)
+    readers = Counter(var for each in instructions for var in each.inputs)
+    for original in instructions:
+        instruction = replaced(original, folded)
         arrays = _folded(instruction, spread)
         if arrays is None:
             left.append(instruction)
-            continue
-        for var, array in zip(instruction.outputs, arrays, strict=True):
-            folded[var] = Var(var.type, array)
+        else:
+            for var, array in zip(instruction.outputs, arrays, strict=True):
+                folded[var] = Var(var.type, array)
+        readers.subtract(original.inputs)
+        for operand in original.inputs:
+            if operand is not None and readers[operand] == 0 and operand not in kept:
+                folded.pop(operand, None)  # its memory is not needed any longer
     return _without_unread(left, spread, {folded.get(var, var) for var in kept})
 
 
@@ -83,8 +91,16 @@ def _folded(instruction: Instruction, spread: dict[Var, Any]) -> list[Any] | Non
         result = primitive.evaluate(*operands, **instruction.attributes)
     except (BurnxError, ArithmeticError, LookupError, TypeError, ValueError, MemoryError):
         return None  # the error belongs to the run, which may never come here
+    if instruction.primitive == "cast" and _widens(operands[0], result):
+        spread[instruction.outputs[0]] = result
+        return None
     results = result if isinstance(result, (tuple, list)) else (result,)
     return [np.asarray(each) for each in results]
+
+
+def _widens(before: Any, after: Any) -> bool:
+    """Whether a large constant is better kept in the narrower dtype that it came in."""
+    return bool(after.nbytes > max(before.nbytes, WIDENED_BYTES))
 
 
 def _known(var: Var, spread: Mapping[Var, Any]) -> Any:

@@ -65,11 +65,20 @@ def write_contract(scheduler: Scheduler, seed: Instruction) -> None:
             return write_attention(scheduler, cluster)
         except KeyError:
             dissolve(cluster)
-    left, right = sides(seed)
+    left, right = (_as_weight(scheduler, side) for side in sides(seed))
     swapped = _is_weight(left.var) and not _is_weight(right.var)
     if swapped:
         left, right = right, left
     _Product(scheduler, cluster, left, right, swapped).write()
+
+
+def _as_weight(scheduler: Scheduler, side: Operand) -> Operand:
+    """An operand that is a widened constant, as that constant."""
+    maker = scheduler.uses.makers.get(side.var)
+    source = maker.inputs[0] if maker is not None and maker.primitive == "cast" else None
+    if source is None or source.array is None or source.array.dtype.kind not in "iu":
+        return side
+    return replace(side, var=Var(side.var.type, source.array))
 
 
 def _is_weight(var: Var) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from burnx.errors import ShapeError, located
@@ -16,8 +17,20 @@ Operands = Sequence[TensorType]
 
 
 def find_demands(instructions: Sequence[Instruction]) -> list[Instruction]:
-    """The instructions whose shapes or attributes depend on sizes."""
-    return [each for each in instructions if each.primitive not in _CONTROL and needs_check(each)]
+    """The instructions whose shapes or attributes depend on sizes, without the arrays of constants."""
+    return [
+        _without_arrays(each)
+        for each in instructions
+        if each.primitive not in _CONTROL and needs_check(each)
+    ]
+
+
+def _without_arrays(instruction: Instruction) -> Instruction:
+    inputs = tuple(
+        Var(var.type) if var is not None and var.array is not None else var
+        for var in instruction.inputs
+    )
+    return replace(instruction, inputs=inputs)
 
 
 def find_inner_demands(instructions: Sequence[Instruction]) -> list[Instruction]:

@@ -46,11 +46,13 @@ class Native:
     """Native code of a segment."""
 
     def __init__(self, segment: Segment, threads: int, fuse: bool = True) -> None:
-        self.segment, self.threads = segment, threads
+        self.inputs, self.outputs, self.threads = segment.inputs, segment.outputs, threads
         target = find_target()
         kept = frozenset(segment.outputs)
         traits = Traits(target.lanes, partial(choose_packing, target), fuse)
         self.schedule = schedule(segment.instructions, kept, kept, traits)
+        memory = self.schedule.memory  # constants are kept as they were packed, not as they came
+        self.schedule.memory = {v: where for v, where in memory.items() if v.array is None}
         steps = list(steps_in(self.schedule.steps))
         self.addresses = _compile(steps, target)
         self._demands = find_demands(segment.instructions)
@@ -115,7 +117,7 @@ class Native:
             with self._lock:
                 check_sizes(self._demands, sizes)
                 self._check_bodies(sizes)
-                ends = (self.segment.inputs, self.segment.outputs)
+                ends = (self.inputs, self.outputs)
                 plan = make_plan(self.schedule, self.addresses, sizes, ends, self.threads)
                 self._plans[key] = plan
                 while len(self._plans) > PLANS_MOST:
