@@ -65,15 +65,15 @@ def write_contract(scheduler: Scheduler, seed: Instruction) -> None:
             return write_attention(scheduler, cluster)
         except KeyError:
             dissolve(cluster)
-    left, right = (_as_weight(scheduler, side) for side in sides(seed))
-    swapped = _is_weight(left.var) and not _is_weight(right.var)
+    left, right = sides(seed)
+    swapped = _is_weight(scheduler, left) and not _is_weight(scheduler, right)
     if swapped:
         left, right = right, left
     _Product(scheduler, cluster, left, right, swapped).write()
 
 
 def _as_weight(scheduler: Scheduler, side: Operand) -> Operand:
-    """An operand that is a widened constant, as that constant."""
+    """An operand that is a widened constant, as that constant: only to be packed, for its array is the narrow one."""
     maker = scheduler.uses.makers.get(side.var)
     source = maker.inputs[0] if maker is not None and maker.primitive == "cast" else None
     if source is None or source.array is None or source.array.dtype.kind not in "iu":
@@ -81,8 +81,8 @@ def _as_weight(scheduler: Scheduler, side: Operand) -> Operand:
     return replace(side, var=Var(side.var.type, source.array))
 
 
-def _is_weight(var: Var) -> bool:
-    return var.array is not None
+def _is_weight(scheduler: Scheduler, side: Operand) -> bool:
+    return _as_weight(scheduler, side).var.array is not None
 
 
 @dataclass(slots=True)
@@ -100,11 +100,14 @@ class _Product:
         """Add the step."""
         seed = self.cluster.seed
         sums = accumulating(dtype_of(self.left.var), seed.attributes["dtype"])
-        stored, weights = self._stored(sums)
-        if _is_weight(self.right.var):
+        weight = _as_weight(self.scheduler, self.right)
+        stored, weights = self._stored(weight.var, sums)
+        if weight.var.array is not None:
             count = product(tuple(self.right.shape[axis] for axis in self.right.free))
             assert isinstance(count, int)
             self.packing = self.scheduler.traits.packing(stored, weights, sums, count)
+        if self.packing:
+            self.right = weight
         at = self.scheduler.expressions(self.cluster.members)
         batch = variables(at, self.left.shape, self.left.batch)
         rows = variables(at, self.left.shape, self.left.free)
@@ -145,10 +148,10 @@ class _Product:
         size = product((*self.left.shape, *(self.right.shape[k] for k in self.right.free)))
         self.scheduler.step(at, body, behind.writes, size, seed.place)
 
-    def _stored(self, sums: DType) -> tuple[DType, DType]:
+    def _stored(self, weight: Var, sums: DType) -> tuple[DType, DType]:
         """The dtypes that the left and the right operand are read in: bytes, where they can be."""
         source = as_bytes(self.scheduler.uses, self.left.var) if sums == int32 else None
-        weights = weight_as_bytes(self.right.var) if source is not None else None
+        weights = weight_as_bytes(weight) if source is not None else None
         if source is None or weights is None:
             return sums, sums
         self.left = replace(self.left, var=source)

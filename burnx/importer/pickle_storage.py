@@ -135,7 +135,7 @@ def open_archive(buffer: Buffer) -> Archive:
     file: Any = io.BytesIO(buffer) if isinstance(buffer, bytes) else buffer
     try:
         table = zipfile.ZipFile(file).infolist()
-    except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError, struct.error) as error:
+    except (zipfile.BadZipFile, RuntimeError, OSError, ValueError, struct.error) as error:
         raise WeightsError(f"the zip archive is damaged or truncated: {error}") from error
     entries: dict[str, zipfile.ZipInfo] = {}
     for entry in table:
