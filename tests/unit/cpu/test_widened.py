@@ -32,8 +32,8 @@ def _model(first: np.ndarray, second: np.ndarray, wide: int) -> onnx.ModelProto:
 def test_a_product_of_two_widened_constants(wide: int) -> None:
     """Neither side may be read as if its array had the wide dtype: that would be other memory."""
     draw = np.random.default_rng(0)
-    first = draw.integers(-128, 128, (1200, 900)).astype(np.int8)
-    second = draw.integers(-128, 128, (900, 1300)).astype(np.int8)
+    first = draw.integers(-128, 128, (2000, 300)).astype(np.int8)
+    second = draw.integers(-128, 128, (300, 2000)).astype(np.int8)
     x = np.ones((1, 1), helper.tensor_dtype_to_np_dtype(wide))
     model = burnx.load(_model(first, second, wide), device="cpu")
     expected = first.astype(np.int64) @ second.astype(np.int64) + 1
