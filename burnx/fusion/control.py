@@ -148,7 +148,7 @@ def _stack(body: Scheduler, var: Var, storage: Storage, turn: Storage) -> None:
     shape: Shape = shape_of(var)
     limit: Dim = storage.shape[0]
     at.ranges["@turn"] = limit
-    at.lookups.append((Lookup("@turn", Load(at.buffer(turn), 0), limit), frozenset()))
+    at.lookups.append(Lookup("@turn", Load(at.buffer(turn), 0), limit))
     index = tuple(0 if size == 1 else at.variable(size) for size in shape)
     loops = [(str(each), size) for each, size in zip(index, shape, strict=True) if each != 0]
     place = at.place(storage, (symbol("@turn"), *index))

@@ -95,7 +95,7 @@ def all_dims(at: Expressions, body: Sequence[Statement]) -> list[Dim]:
     """Every index that statements, and the lookups they use, are made with."""
     found: list[Dim] = []
     seen: set[Value] = set()
-    stack: list[Value] = [lookup.value for lookup, _ in at.lookups]
+    stack: list[Value] = [lookup.value for lookup in at.lookups]
     for each in walk(tuple(body)):
         if isinstance(each, Store):
             found.append(each.index)

@@ -66,7 +66,7 @@ class Expressions:
     ranges: dict[str, Dim] = field(default_factory=dict)
     given: dict[tuple[Var, Index], Value] = field(default_factory=dict)
     buffers: dict[Storage, Buffer] = field(default_factory=dict)
-    lookups: list[tuple[Lookup, frozenset[str]]] = field(default_factory=list)
+    lookups: list[Lookup] = field(default_factory=list)
     _memo: dict[tuple[Var, Index], Value] = field(default_factory=dict)
     _count: int = 0
 
@@ -134,7 +134,7 @@ class Expressions:
             value = Cast(value, int64)
         name = f"@{self.name('')}"
         self.ranges[name] = limit
-        self.lookups.append((Lookup(name, value, limit), frozenset()))
+        self.lookups.append(Lookup(name, value, limit))
         return symbol(name)
 
 

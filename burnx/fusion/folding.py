@@ -11,7 +11,7 @@ import numpy as np
 from burnx.errors import BurnxError
 from burnx.primitives import PRIMITIVES
 from burnx.program import Instruction, Var
-from burnx.shape import Expr, product
+from burnx.shape import has_symbols, product
 from burnx.types import TensorType
 
 WIDENED_BYTES = 1 << 20
@@ -78,7 +78,7 @@ def _folded(instruction: Instruction, spread: dict[Var, Any]) -> list[Any] | Non
     )
     if not known or not primitive.pure or instruction.binds:
         return None
-    if any(_has_symbols(value) for value in instruction.attributes.values()):
+    if any(has_symbols(value) for value in instruction.attributes.values()):
         return None
     sizes = [_fixed_size(var) for var in instruction.outputs]
     given = sum(array.size for array in operands if array is not None)
@@ -112,9 +112,3 @@ def _fixed_size(var: Var) -> int | None:
     shape = var.type.shape if isinstance(var.type, TensorType) else None
     size = product(shape) if shape is not None else None
     return size if isinstance(size, int) else None
-
-
-def _has_symbols(value: Any) -> bool:
-    if isinstance(value, tuple):
-        return any(_has_symbols(item) for item in value)
-    return isinstance(value, Expr)

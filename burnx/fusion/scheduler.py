@@ -167,8 +167,7 @@ class Scheduler:
         place: str,
     ) -> None:
         """Add a kernel to the schedule."""
-        lookups = [lookup for lookup, _ in at.lookups]
-        kernel, sizes = finish(tuple(body), at.buffers.values(), lookups)
+        kernel, sizes = finish(tuple(body), at.buffers.values(), at.lookups)
         step = Step(kernel, tuple(at.buffers), sizes, frozenset(writes), work, place)
         self.schedule.steps.append(step)
 

@@ -33,10 +33,6 @@ def is_signed(dtype: DType) -> bool:
     return is_integer(dtype) and not dtype_name(dtype).startswith("uint")
 
 
-def is_float_register(dtype: DType) -> bool:
-    return dtype in _FLOATS
-
-
 def scalar_type(type_: str) -> str:
     """``float`` of ``<8 x float>`` and of ``float``."""
     return type_[1:-1].split(" x ")[1] if type_.startswith("<") else type_

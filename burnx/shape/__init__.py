@@ -7,7 +7,9 @@ May import: errors.  Start reading at ``expr.py``.
 from burnx.shape.broadcasting import (
     broadcast_dim,
     broadcast_shapes,
+    has_symbols,
     product,
+    settled,
     shape_text,
     substitute,
 )
@@ -42,11 +44,13 @@ __all__ = [
     "broadcast_shapes",
     "evaluate",
     "floordiv",
+    "has_symbols",
     "maximum",
     "minimum",
     "mod",
     "product",
     "same",
+    "settled",
     "shape_text",
     "substitute",
     "symbol",

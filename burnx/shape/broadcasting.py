@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
+from typing import Any
 
 from burnx.errors import ShapeError
 from burnx.shape.expr import (
@@ -14,6 +15,7 @@ from burnx.shape.expr import (
     Shape,
     Symbol,
     broadcast_sizes,
+    evaluate,
     floordiv,
     make_call,
     mod,
@@ -105,6 +107,23 @@ def _substitute_atom(atom: Atom, values: Mapping[str, Dim]) -> Dim:
     if isinstance(atom, Symbol):
         return values.get(atom.name, Expr({(atom,): 1}))
     return _BUILD[atom.kind](substitute(atom.left, values), substitute(atom.right, values))
+
+
+def has_symbols(value: Any) -> bool:
+    """Whether a dimension, or a nest of tuples, holds one that is not a number yet."""
+    if isinstance(value, tuple):
+        return any(has_symbols(item) for item in value)
+    return isinstance(value, Expr)
+
+
+def settled(value: Any, sizes: Mapping[str, int]) -> Any:
+    """A dimension, or a nest of tuples, with the sizes of its symbols put in; all else is left as it is.
+
+    Raises: ShapeError if a symbol has no size.
+    """
+    if isinstance(value, tuple):
+        return tuple(settled(item, sizes) for item in value)
+    return evaluate(value, sizes) if isinstance(value, Expr) else value
 
 
 def shape_text(shape: Shape | None) -> str:

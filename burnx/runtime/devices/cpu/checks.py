@@ -9,7 +9,7 @@ from typing import Any
 from burnx.errors import ShapeError, located
 from burnx.primitives import PRIMITIVES
 from burnx.program import Instruction, Var, bodies, walk
-from burnx.shape import Expr, Shape, evaluate, product, shape_text
+from burnx.shape import Shape, evaluate, has_symbols, product, settled, shape_text
 from burnx.types import TensorType
 
 Sizes = Mapping[str, int]
@@ -48,13 +48,7 @@ def needs_check(instruction: Instruction) -> bool:
         return True
     values = [var for var in (*instruction.inputs, *instruction.outputs) if var is not None]
     shapes = [v.type.shape for v in values if isinstance(v.type, TensorType)]
-    return any(map(_has_symbols, (*shapes, *instruction.attributes.values())))
-
-
-def _has_symbols(value: Any) -> bool:
-    if isinstance(value, tuple):
-        return any(_has_symbols(item) for item in value)
-    return isinstance(value, Expr)
+    return any(map(has_symbols, (*shapes, *instruction.attributes.values())))
 
 
 def check_sizes(instructions: Sequence[Instruction], sizes: Sizes) -> None:
@@ -66,7 +60,7 @@ def check_sizes(instructions: Sequence[Instruction], sizes: Sizes) -> None:
 
 def _check(instruction: Instruction, sizes: Sizes) -> None:
     operands = [_settled(var, sizes) if var is not None else None for var in instruction.inputs]
-    attributes = {name: _resolved(value, sizes) for name, value in instruction.attributes.items()}
+    attributes = {name: settled(value, sizes) for name, value in instruction.attributes.items()}
     found = PRIMITIVES[instruction.primitive].infer(*operands, **attributes)
     results = found if isinstance(found, tuple) else (found,)
     for var, result in zip(instruction.outputs, results, strict=True):
@@ -138,9 +132,3 @@ def _settled(var: Var, sizes: Sizes) -> TensorType:
     if any(size < 0 for size in shape):
         raise ShapeError(f"a size is never negative: {shape_text(shape)}")
     return TensorType(var.type.dtype, shape)
-
-
-def _resolved(value: Any, sizes: Sizes) -> Any:
-    if isinstance(value, tuple):
-        return tuple(_resolved(item, sizes) for item in value)
-    return evaluate(value, sizes) if isinstance(value, Expr) else value

@@ -195,6 +195,3 @@ def _compile(steps: Sequence[Any], target: Target) -> list[int]:
             print(f"# {step.place}\n{text}\n{clike(kernel)}\n")
         wanted.append((stamp + text, lambda kernel=kernel: emit(kernel, target)))
     return load_many(wanted, target)
-
-
-__all__ = ["Bench", "Failed", "Native"]

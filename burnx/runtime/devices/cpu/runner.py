@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from burnx.program import Instruction, Program, Var
+from burnx.program import Program, Var
 from burnx.runtime.devices.cpu.native import Failed, Native
 from burnx.runtime.devices.cpu.segments import Segment, cut
 from burnx.runtime.devices.reference.interpreter import Interpreter, Step, make_steps
@@ -80,6 +80,3 @@ def _bound(program: Program) -> list[tuple[Var, int, str]]:
                 if name is not None:
                     found.append((var, axis, name))
     return found
-
-
-__all__ = ["Instruction", "Runner"]

@@ -14,7 +14,7 @@ from burnx.dtype import bool_, int64
 from burnx.errors import ModelError, located
 from burnx.primitives import PRIMITIVES
 from burnx.program import Instruction, Program, Var
-from burnx.shape import Expr, evaluate, symbol_name, symbols
+from burnx.shape import evaluate, has_symbols, settled, symbol_name, symbols
 from burnx.types import TensorType
 
 Array = np.ndarray[Any, Any]
@@ -77,7 +77,7 @@ class Interpreter:
         with located(instruction.place):
             attributes = dict(instruction.attributes)
             for name in step.dynamic:
-                attributes[name] = _resolve(attributes[name], sizes)
+                attributes[name] = settled(attributes[name], sizes)
             run = _CONTROL.get(instruction.primitive)
             results: Sequence[Any]
             if run is not None:
@@ -124,19 +124,7 @@ def make_steps(instructions: Sequence[Instruction], kept_values: Sequence[Var]) 
 
 
 def _dynamic(attributes: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(name for name, value in attributes.items() if _has_symbols(value))
-
-
-def _has_symbols(value: Any) -> bool:
-    if isinstance(value, tuple):
-        return any(_has_symbols(item) for item in value)
-    return isinstance(value, Expr)
-
-
-def _resolve(value: Any, sizes: Sizes) -> Any:
-    if isinstance(value, tuple):
-        return tuple(_resolve(item, sizes) for item in value)
-    return evaluate(value, sizes) if isinstance(value, Expr) else value
+    return tuple(name for name, value in attributes.items() if has_symbols(value))
 
 
 def _bind_input(var: Var, value: Any, sizes: Sizes) -> None:
