@@ -24,9 +24,9 @@ from burnx.fusion.products import (
     variables,
 )
 from burnx.fusion.rows import Rows, nested, write_member
-from burnx.fusion.scheduler import Scheduler
+from burnx.fusion.scheduler import Scheduler, dissolve, writer
 from burnx.fusion.storage import Storage
-from burnx.kernels.ir import Contract, Load, Local, Loop, Statement, Store
+from burnx.kernels.ir import Contract, Load, Local, Loop, Statement, Store, in_loops
 from burnx.program import Instruction, Var
 from burnx.shape import Dim, minimum, product, symbols
 
@@ -134,11 +134,17 @@ class _Strip:
         return self.at.load(self.scores, (inside, column))
 
 
-def write_attention(scheduler: Scheduler, cluster: Cluster) -> None:
-    """The step of an attention.
+@writer("attention")
+def write_attention(scheduler: Scheduler, seed: Instruction) -> None:
+    """The step of an attention; its parts are written by themselves where they do not fit together."""
+    cluster = scheduler.owners[seed]
+    try:
+        _write(scheduler, cluster)
+    except KeyError:
+        dissolve(cluster)
 
-    Raises: KeyError if its parts do not fit together.
-    """
+
+def _write(scheduler: Scheduler, cluster: Cluster) -> None:
     first, rows = cluster.before
     one, two = sides(first.seed)
     at = scheduler.expressions(cluster.members)
@@ -160,10 +166,8 @@ def write_attention(scheduler: Scheduler, cluster: Cluster) -> None:
     summed, writes = _gather(strip, last, index, weights)
     body: list[Statement] = [scored, *softened, summed]
     loops = [*loops_of(at, batch), (str(block), at.ranges[str(block)])]
-    for name, extent in reversed(loops):
-        body = [Loop(name, extent, tuple(body), parallel=True)]
     work = product((*one.shape, two.shape[two.free[0]])) * 2
-    scheduler.step(at, body, writes, work, cluster.seed.place)
+    scheduler.step(at, in_loops(loops, body, parallel=True), writes, work, cluster.seed.place)
 
 
 def _strip_rows(count: Dim) -> int:

@@ -28,6 +28,11 @@ class Cluster:
     before: tuple[Cluster, ...] = ()
 
     @property
+    def kind(self) -> str:
+        """What writes its kernel."""
+        return "attention" if self.before else self.seed.primitive
+
+    @property
     def is_rows(self) -> bool:
         return self.seed.primitive == "reduce"
 

@@ -28,6 +28,7 @@ from burnx.kernels.ir import (
     Loop,
     Statement,
     Value,
+    in_loops,
 )
 from burnx.kernels.packing import pack
 from burnx.program import Instruction, Var
@@ -253,8 +254,7 @@ def _write_depthwise(
     )
     fold = Fold((Accumulator(name, "add", value),), at_least_one(at, loops_of(at, taps)))
     body: list[Statement] = [Loop(str(channel), made.groups, (fold, *behind.body), lanes=True)]
-    for variable, extent in reversed(loops_of(at, rows)):
-        body = [Loop(variable, extent, tuple(body), parallel=True)]
+    body = in_loops(loops_of(at, rows), body, parallel=True)
     work = product((*made.result, *made.weight[1:])) * 2
     scheduler.step(at, body, behind.writes, work, cluster.seed.place)
 
@@ -281,6 +281,5 @@ def _write_zeros(
         scheduler, at, cluster, Constant(np.zeros((), sums).item(), sums), index, order
     )
     body: list[Statement] = [Loop(str(channel), made.result[1], tuple(behind.body), lanes=True)]
-    for variable, extent in reversed(loops_of(at, rows)):
-        body = [Loop(variable, extent, tuple(body), parallel=True)]
+    body = in_loops(loops_of(at, rows), body, parallel=True)
     scheduler.step(at, body, behind.writes, product(made.result), cluster.seed.place)

@@ -10,7 +10,7 @@ from burnx.fusion.finishing import dims_of, substituted
 from burnx.fusion.indices import coefficient
 from burnx.fusion.scheduler import Scheduler, writer
 from burnx.fusion.storage import Storage
-from burnx.kernels.ir import Fold, Loop, Statement, Store, Value, operands, walk
+from burnx.kernels.ir import Fold, Loop, Statement, Store, Value, in_loops, operands, walk
 from burnx.program import Instruction
 from burnx.shape import Call, Dim, Expr, Shape, product, symbol, symbols
 
@@ -212,10 +212,8 @@ def nest(opened: tuple[Loops, list[Statement]]) -> list[Statement]:
     outer = product(tuple(size for _, size in loops[:-1]))
     if isinstance(outer, int) and outer == 1:
         return [Loop(variable, extent, tuple(body), parallel=True, lanes=True)]
-    inner: Statement = Loop(variable, extent, tuple(body), lanes=True)
-    for name, size in reversed(loops[:-1]):
-        inner = Loop(name, size, (inner,), parallel=True)
-    return [inner]
+    inner = Loop(variable, extent, tuple(body), lanes=True)
+    return in_loops(loops[:-1], [inner], parallel=True)
 
 
 _HEAVY = frozenset(("exp", "log", "tanh", "erf", "pow", "sin", "cos", "softplus", "div", "sqrt"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,9 +15,9 @@ from burnx.fusion.elementwise import fill
 from burnx.fusion.expressions import Expressions, Index, as_stored, dtype_of, shape_of
 from burnx.fusion.indices import affine, coefficient, unravel
 from burnx.fusion.narrow import as_bytes, weight_as_bytes
-from burnx.fusion.scheduler import Scheduler, dissolve, writer
+from burnx.fusion.scheduler import Scheduler, writer
 from burnx.fusion.storage import Storage
-from burnx.kernels.ir import Cast, Contract, Load, Local, Loop, Statement, Value
+from burnx.kernels.ir import Cast, Contract, Load, Local, Value, in_loops
 from burnx.kernels.packing import pack
 from burnx.program import Instruction, Var
 from burnx.shape import Dim, Expr, Shape, product, symbol, symbol_name, symbols
@@ -58,13 +57,6 @@ def sides(instruction: Instruction) -> tuple[Operand, Operand]:
 def write_contract(scheduler: Scheduler, seed: Instruction) -> None:
     """The step of a contraction with what its cluster does behind it."""
     cluster = scheduler.owners[seed]
-    if cluster.before:
-        from burnx.fusion.attention import write_attention
-
-        try:
-            return write_attention(scheduler, cluster)
-        except KeyError:
-            dissolve(cluster)
     left, right = sides(seed)
     swapped = _is_weight(scheduler, left) and not _is_weight(scheduler, right)
     if swapped:
@@ -142,9 +134,7 @@ class _Product:
             self.packing,
             parallel=not outer,
         )
-        body: Sequence[Statement] = [statement]
-        for variable, extent in reversed(outer):
-            body = [Loop(variable, extent, tuple(body), parallel=True)]
+        body = in_loops(outer, [statement], parallel=True)
         size = product((*self.left.shape, *(self.right.shape[k] for k in self.right.free)))
         self.scheduler.step(at, body, behind.writes, size, seed.place)
 

@@ -34,6 +34,7 @@ from burnx.kernels.ir import (
     Statement,
     Store,
     Value,
+    in_loops,
 )
 from burnx.program import Instruction, Var
 from burnx.shape import Dim, Shape, product
@@ -209,6 +210,4 @@ def _close(rows: Rows) -> list[Statement]:
     if not rows.lanes_inside:
         name, extent = loops.pop()
         body = [Loop(name, extent, tuple(body), parallel=not loops, lanes=True)]
-    for name, extent in reversed(loops):
-        body = [Loop(name, extent, tuple(body), parallel=True)]
-    return body
+    return in_loops(loops, body, parallel=True)

@@ -19,6 +19,7 @@ from burnx.kernels.ir import (
     Statement,
     Store,
     Value,
+    in_loops,
 )
 from burnx.program import Instruction
 from burnx.shape import Dim, product
@@ -56,8 +57,8 @@ def write_argreduce(scheduler: Scheduler, instruction: Instruction) -> None:
         Fold((Accumulator(found, "min", place),), ((str(second), shape[axis]),), lanes=True),
         Store(at.buffer(storage), at.place(storage, tuple(outer)), Local(found, int64)),
     ]
-    for size, variable in reversed([*zip(_without(shape, axis), outer, strict=True)]):
-        body = [Loop(str(variable), size, tuple(body), parallel=True)]
+    loops = [*zip(map(str, outer), _without(shape, axis), strict=True)]
+    body = in_loops(loops, body, parallel=True)
     scheduler.step(at, body, [storage], product(shape) * 3, instruction.place)
 
 

@@ -6,7 +6,7 @@ from burnx.fusion.elementwise import fill
 from burnx.fusion.expressions import Expressions, as_stored, dtype_of, shape_of
 from burnx.fusion.scheduler import Scheduler, writer
 from burnx.fusion.storage import Storage
-from burnx.kernels.ir import Loop, Statement, Store
+from burnx.kernels.ir import Store, in_loops
 from burnx.program import Instruction, Var
 from burnx.shape import Dim, Shape, product
 
@@ -81,8 +81,7 @@ def _write(
     loops, index, place = places
     value = as_stored(at.value(updates, index), dtype_of(updates))
     combine = COMBINE[instruction.attributes["reduction"]]
-    body: list[Statement] = [Store(at.buffer(storage), at.place(storage, place), value, combine)]
-    for name, extent in reversed(loops):
-        body = [Loop(name, extent, tuple(body))]
+    store = Store(at.buffer(storage), at.place(storage, place), value, combine)
+    body = in_loops(loops, [store])
     work = product(shape_of(updates)) * 4
     scheduler.step(at, body, [storage], work, instruction.place)

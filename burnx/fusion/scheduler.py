@@ -178,8 +178,7 @@ class Scheduler:
         cluster = self.owners.get(instruction)
         self.done.update(cluster.members if cluster is not None else [instruction])
         if cluster is not None:
-            write = WRITERS[cluster.seed.primitive]
-            write(self, cluster.seed)
+            WRITERS[cluster.kind](self, cluster.seed)
         elif instruction.primitive in WRITERS:
             WRITERS[instruction.primitive](self, instruction)
         else:

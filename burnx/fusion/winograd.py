@@ -23,7 +23,7 @@ from burnx.fusion.expressions import Expressions
 from burnx.fusion.orders import channels_last
 from burnx.fusion.scheduler import Scheduler
 from burnx.fusion.storage import Storage
-from burnx.kernels.ir import Contract, Load, Local, Loop, Statement, Store
+from burnx.kernels.ir import Contract, Load, Local, Loop, Statement, Store, in_loops
 from burnx.kernels.packing import pack
 from burnx.kernels.winograd import Scheme, choose_scheme, transform_weights
 from burnx.shape import Dim, bounds, floordiv, maximum, minimum, product
@@ -105,10 +105,7 @@ def _variables(at: Expressions, tiles: Tiles) -> list[Dim]:
 
 def _around(at: Expressions, rows: Sequence[Dim], body: Sequence[Statement]) -> list[Statement]:
     """Loops over tiles."""
-    result = list(body)
-    for each in reversed(rows):
-        result = [Loop(str(each), at.ranges[str(each)], tuple(result), parallel=True)]
-    return result
+    return in_loops([(str(each), at.ranges[str(each)]) for each in rows], body, parallel=True)
 
 
 def _lanes(at: Expressions, channel: Dim, *body: Statement) -> Loop:
@@ -226,10 +223,8 @@ def _write_backward(
     value = at.load(found, (*inside, channel))
     index = (rows[0], channel, *spot)
     behind = write_behind(scheduler, at, cluster, value, index, channels_last(len(made.result)))
-    body: Statement = _lanes(at, channel, *behind.body)
-    for variable, extent in reversed(loops):
-        body = Loop(variable, extent, (body,))
-    around = _around(at, rows, [transform, body])
+    body = in_loops(loops, [_lanes(at, channel, *behind.body)])
+    around = _around(at, rows, [transform, *body])
     scheduler.step(at, around, behind.writes, product((*made.result, 12)), cluster.seed.place)
 
 

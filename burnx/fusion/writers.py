@@ -1,6 +1,7 @@
 """All kinds of kernels; importing them registers how each is written."""
 
 from burnx.fusion import (
+    attention,
     control,
     convolutions,
     elementwise,
@@ -13,6 +14,7 @@ from burnx.fusion import (
 )
 
 __all__ = [
+    "attention",
     "control",
     "convolutions",
     "elementwise",

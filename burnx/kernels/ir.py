@@ -11,7 +11,7 @@ is always explicit.  ``Apply`` takes the scalar functions of ``burnx.primitives.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -243,3 +243,13 @@ def walk(body: tuple[Statement, ...]) -> Iterator[Statement]:
         yield statement
         if isinstance(statement, (Loop, Fold, Carry, Contract)):
             yield from walk(statement.body)
+
+
+def in_loops(
+    loops: Sequence[tuple[str, Dim]], body: Sequence[Statement], parallel: bool = False
+) -> list[Statement]:
+    """Statements inside loops, of which the first is the outermost."""
+    statements = list(body)
+    for variable, extent in reversed(loops):
+        statements = [Loop(variable, extent, tuple(statements), parallel=parallel)]
+    return statements
