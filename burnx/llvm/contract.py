@@ -27,8 +27,6 @@ from burnx.llvm.contract_numbers import vector
 from burnx.llvm.contract_panels import Panel, Right, find_packed
 from burnx.llvm.contract_plan import (
     FEW,
-    HEIGHTS,
-    ROWS,
     SIDE_BY_SIDE,
     Plan,
     Sizes,
@@ -92,7 +90,7 @@ def emit_contract(context: Context, statement: Contract) -> None:
     find = find_packed if statement.packing else find_matrix
     columns = TABLE_ROWS * (1 + len(statement.rows))
     table = reserve(writer, f"[{columns} x i64]")
-    sums = reserve(writer, f"[{ROWS * plan.tile_columns} x {plan.numbers.type}]")
+    sums = reserve(writer, f"[{plan.rows * plan.tile_columns} x {plan.numbers.type}]")
     shift, copier = None, None
     if is_shifted(plan.numbers):
         shift = reserve(writer, f"[{plan.tile_columns} x i32]")
@@ -194,7 +192,7 @@ def _emit_panels(work: Work, panels: Some, count: Ssa) -> None:
     first = writer.binary("mul nsw", panels.first, integer(work.plan.width))
     stop = writer.binary("mul nsw", panels.stop, integer(work.plan.width))
     columns = writer.binary("sub nsw", least(writer, stop, work.sizes.columns), first)
-    tiles = divide_up(writer, count, integer(ROWS))
+    tiles = divide_up(writer, count, integer(work.plan.rows))
     low, more = divide_down(writer, count, tiles), writer.binary("urem", count, tiles)
 
     def turn(tile: Ssa) -> None:
@@ -215,16 +213,13 @@ def _emit_panels(work: Work, panels: Some, count: Ssa) -> None:
 
 
 def _emit_tiles(work: Work, rows: tuple[Ssa, Ssa], panel: Panel, other: Ssa) -> None:
-    """The tile of so many rows, unless ``other``; where no tile has so few, some are worked out twice."""
-    writer, (highest, *_, lowest) = work.writer, HEIGHTS
+    """The tile of so many rows, unless ``other``; where no tile has just these, the last is worked out twice."""
+    writer, heights = work.writer, work.plan.heights
     row, count = rows
     count = writer.select(other, integer(-1), count)
-    for height in HEIGHTS:
-        condition = writer.compare(
-            "icmp sge" if height == highest else "icmp eq", count, integer(height)
-        )
-        if height == lowest:  # from 0 to that many
-            condition = writer.compare("icmp ule", count, integer(height))
+    for height, lower in zip(heights, (*heights[1:], -1), strict=True):
+        enough = writer.compare("icmp ule", count, integer(height))
+        condition = writer.binary("and", enough, writer.compare("icmp sgt", count, integer(lower)))
         with _when(work, condition):
             left, tile = table_slot(writer, work.table, 0, row), work.tile(height)
             call_tile(writer, tile, left, [panel.right], panel.inner, work.sums, panel.ahead)

@@ -13,7 +13,7 @@ from functools import partial
 from burnx.llvm.context import Context
 from burnx.llvm.contract_numbers import stored_type, vector
 from burnx.llvm.contract_panels import Panel, packed_loops, scale
-from burnx.llvm.contract_plan import ROWS, Plan, Sizes
+from burnx.llvm.contract_plan import Plan, Sizes
 from burnx.llvm.contract_rows import count_loop, reserve, stride
 from burnx.llvm.contract_tile import Inner, move
 from burnx.llvm.contract_transpose import Run, transpose_run
@@ -69,7 +69,7 @@ class Matrix:
         full = writer.compare("icmp sge", columns, integer(self.plan.width))
         direct = Ssa("false", "i1")
         if self.is_dense:
-            few = writer.compare("icmp sle", count, integer(2 * ROWS))
+            few = writer.compare("icmp sle", count, integer(2 * self.plan.rows))
             apart = writer.binary("xor", self.fits, Ssa("true", "i1"))
             direct = writer.binary("and", full, writer.binary("or", few, apart))
         else:

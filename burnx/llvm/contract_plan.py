@@ -14,8 +14,7 @@ from burnx.llvm.contract_rows import TABLE_ROWS
 from burnx.llvm.target import Target
 from burnx.llvm.writer import Ssa, Writer, integer
 
-HEIGHTS = (6, 5, 4)  # rows of tiles; fewer rows would not keep the multipliers busy
-ROWS = HEIGHTS[0]
+LOWEST = 4  # rows of a tile; fewer would not keep the multipliers busy
 FEW = {1: 4, 2: 2, 3: 2}  # rows -> panels at once, so that there are enough sums
 SIDE_BY_SIDE = FEW[1]
 CACHE_BYTES = 512 * 1024  # of left rows that are used again for the next panel
@@ -31,6 +30,12 @@ class Plan:
     numbers: Numbers
     lanes: int
     vectors: int
+    heights: tuple[int, ...]  # rows of tiles, the highest first
+
+    @property
+    def rows(self) -> int:
+        """Rows of the highest tile."""
+        return self.heights[0]
 
     @property
     def width(self) -> int:
@@ -58,11 +63,20 @@ class Sizes:
 
 
 def tile_vectors(target: Target) -> int:
-    """Vectors of a panel: 6 rows of them fill the registers."""
-    return 2 if target.registers <= 16 else 4
+    """Vectors of a panel: the rows of the highest tile times so many fill the registers."""
+    return 4 if target.registers > 16 and not _is_wide(target) else 2
 
 
-# vectors of a panel -> how near to its peak the processor comes with 6 rows of them
+def tile_heights(target: Target) -> tuple[int, ...]:
+    """Rows of tiles, the highest first.  Wide vectors need more rows: a panel is read from the second cache for each."""
+    return (12, 10, 8, 6, LOWEST) if _is_wide(target) else (6, 5, LOWEST)
+
+
+def _is_wide(target: Target) -> bool:
+    return target.registers > 16 and target.vector_bytes >= 64
+
+
+# vectors of a panel -> how near to its peak the processor comes with the highest tile
 _NEARNESS = {4: 1.0, 3: 0.98, 2: 0.93, 1: 0.7}
 
 
@@ -100,7 +114,7 @@ def make_plan(target: Target, statement: Contract) -> Plan:
         raise Unsupported(f"this processor does not take the packing {statement.packing}")
     numbers = Numbers(left, right, total, at_once)
     check_numbers(numbers)
-    return Plan(statement, numbers, lanes, vectors)
+    return Plan(statement, numbers, lanes, vectors, tile_heights(target))
 
 
 def measure(context: Context, plan: Plan) -> Sizes:
@@ -128,7 +142,7 @@ def _cut_rows(
     size = STEP_BYTES // plan.numbers.together if copied else plan.numbers.left.itemsize
     room = COPY_BYTES if copied else CACHE_BYTES
     fitting = divide_down(writer, integer(room), writer.binary("mul nsw", inner, integer(size)))
-    fitting = greatest(writer, fitting, integer(1 if copied else 2 * ROWS))
+    fitting = greatest(writer, fitting, integer(1 if copied else 2 * plan.rows))
     most = least(writer, fitting, integer(TABLE_ROWS))
     blocks = divide_up(writer, rows, most)
     if plan.statement.parallel:
@@ -136,12 +150,13 @@ def _cut_rows(
         wanted = divide_up(writer, writer.binary("mul nsw", workers, integer(2)), panels)
         alone = writer.compare("icmp eq", workers, integer(1))
         wanted = writer.select(alone, integer(1), wanted)
-        possible = divide_up(writer, rows, integer(2 * ROWS))
+        possible = divide_up(writer, rows, integer(2 * plan.rows))
         blocks = greatest(writer, blocks, least(writer, wanted, possible))
-    even = divide_up(writer, divide_up(writer, rows, blocks), integer(ROWS))
-    block = greatest(writer, writer.binary("mul nsw", even, integer(ROWS)), integer(ROWS))
+    tile = integer(plan.rows)
+    even = divide_up(writer, divide_up(writer, rows, blocks), tile)
+    block = greatest(writer, writer.binary("mul nsw", even, tile), tile)
     if copied:
-        block = writer.select(writer.compare("icmp slt", most, integer(ROWS)), most, block)
+        block = writer.select(writer.compare("icmp slt", most, tile), most, block)
     return block, divide_up(writer, rows, block)
 
 
@@ -153,7 +168,7 @@ def _cut_panels(
     wanted = writer.binary("mul nsw", workers, integer(6))
     even = divide_up(writer, writer.binary("mul nsw", panels, blocks), wanted)
     # fewer rows than the lowest tile's take as long as it
-    busy = greatest(writer, least(writer, block, count), integer(HEIGHTS[-1]))
+    busy = greatest(writer, least(writer, block, count), integer(LOWEST))
     work = multiply_all(writer, [busy, inner, integer(plan.width)])
     worthwhile = divide_up(writer, integer(CHUNK_WORK), work)
     unit = panels_at_once(writer, count)
