@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from burnx.codegen.constants import FLOW, literal_input
 from burnx.codegen.dims import type_text
-from burnx.codegen.expressions import call, group, index, name
+from burnx.codegen.expressions import call, group, index, name, text
 from burnx.codegen.inlining import (
     arguments,
     count_uses,
@@ -26,7 +26,7 @@ from burnx.codegen.layout import Assign, For, Return, Stmt
 from burnx.codegen.literal import constant
 from burnx.codegen.names import LOCAL_RESERVED, identifier, snake_case
 from burnx.codegen.placing import Places
-from burnx.codegen.runs import Run, find_runs, values_of
+from burnx.codegen.runs import Run, find_runs, inputs_of, values_of
 from burnx.codegen.scopes import Path
 from burnx.codegen.selfpath import self_path
 from burnx.codegen.spelling import spell, takes_sizes
@@ -72,7 +72,7 @@ class Block:
         """Every statement, the return included."""
         self.left = count_uses(items, results)
         statements = [item for item in items if not is_macro(item)]
-        parts = find_runs(statements, self.left, self.context.classes, self.context.lists)
+        parts = find_runs(statements, self.left, self.context.lists)
         self.in_place = inlined(items, self.left, results, values_of(parts))
         self.parameters = set(self.env.values())
         for part in parts:
@@ -80,14 +80,19 @@ class Block:
                 self._loop(part)
             elif not any(value in self.in_place for value in writes(part)):
                 self._statement(part)
-        exprs = [self.value(value) for value in results]
-        note = (
-            type_text(results[0].type)
-            if len(results) == 1 and not isinstance(exprs[0], ast.Name | ast.Constant)
-            else ""
-        )
-        self.statements.append(Return(exprs[0] if len(exprs) == 1 else group(exprs), note))
+        self._return(results)
         return self.statements
+
+    def _return(self, results: Sequence[Value]) -> None:
+        """The last statement; what was worked out just before for it alone stands in it."""
+        exprs = [self.value(value) for value in results]
+        whole = exprs[0] if len(exprs) == 1 else group(exprs)
+        last = self.statements[-1] if self.statements else None
+        if isinstance(last, Assign) and text(last.target) == text(whole):
+            self.statements[-1] = Return(last.value, last.note)
+            return
+        plain = isinstance(whole, ast.Name | ast.Constant | ast.Tuple)
+        self.statements.append(Return(whole, "" if plain else type_text(results[0].type)))
 
     # ---------------------------------------------------------------- statements
     def _statement(self, item: Item) -> None:
@@ -121,31 +126,32 @@ class Block:
     def _loop(self, run: Run) -> None:
         """``for block in self.blocks: x = block(x)``"""
         first, last = run.calls[0], run.calls[-1]
-        given = first.inputs[run.place]
-        start = self.value(given)
-        for each in run.calls:
-            self._read([value for value in each.inputs if value in self.env])
-        (value,) = last.outputs
-        dying = [given] if given in self.env and self.left[given] == 0 else []
-        chosen = self._choose(first, value, dying)
+        start = self.value(inputs_of(first)[run.place])
+        later = [value for each in run.calls[1:] for value in inputs_of(each) if value in self.env]
+        dying = self._read([*self._leaves(first), *later])
+        (value,) = writes(last)
+        started = [each for each in dying if each not in later]  # all turns need the others
+        chosen = self._choose(first, value, started)
         if not (isinstance(start, ast.Name) and start.id == chosen):
             self.statements.append(Assign(name(chosen), start))
-        each_name = self._free_name(singular(run.path[-1]) if run.path else "block", set())
+        each_name = self._free_name(singular(run.path[-1]) if run.path else "block", set(), chosen)
         args = [
             name(chosen) if place == run.place else self.value(each)
-            for place, each in enumerate(first.inputs)
+            for place, each in enumerate(inputs_of(first))
         ]
-        for read in [read for each in run.calls for read in each.inputs]:
-            if read in self.env and self.left[read] == 0:
-                del self.env[read]
-        body = Assign(name(chosen), call(each_name, *args), type_text(value.type))
+        body = Assign(name(chosen), call(each_name, *args), self._note(run))
         modules = self_path(self.context, run.path)
         if run.first or not run.is_last:
             lower = constant(run.first) if run.first else None
             upper = None if run.is_last else constant(run.first + len(run.calls))
             modules = index(modules, ast.Slice(lower, upper))
         self.statements.append(For(each_name, modules, (body,)))
-        self.env[value] = chosen
+        self._bind(value, chosen, dying)
+
+    def _note(self, run: Run) -> str:
+        """The shape that a run carries, where it stays the same."""
+        types = {type_text(value.type) for each in run.calls for value in writes(each)}
+        return types.pop() if len(types) == 1 else ""
 
     def _read(self, values: Sequence[Value]) -> list[Value]:
         """Note reads; the variables that nobody reads any more."""
@@ -193,9 +199,9 @@ class Block:
             "x" if item.node.operator in _PLAIN else snake_case(item.node.operator),
         )
 
-    def _free_name(self, wanted: str, free: set[str]) -> str:
+    def _free_name(self, wanted: str, free: set[str], *taken: str) -> str:
         base = identifier(wanted) or "x"
-        active = (set(self.env.values()) - free) | self.outer | LOCAL_RESERVED
+        active = (set(self.env.values()) - free) | self.outer | LOCAL_RESERVED | set(taken)
         name, number = base, 1
         while name in active:
             number += 1

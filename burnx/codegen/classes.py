@@ -3,23 +3,38 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import reduce
 from typing import Any
 
 from burnx.codegen.block import Block, Context
 from burnx.codegen.expressions import call, name, repeated, text
 from burnx.codegen.layers import Layer
-from burnx.codegen.layout import Assign, Class, Function, Stmt, plain_text
+from burnx.codegen.layout import Assign, Class, Function, plain_text
 from burnx.codegen.literal import constant
-from burnx.codegen.names import LOCAL_RESERVED, Names, class_name, identifier
+from burnx.codegen.names import LOCAL_RESERVED, Names, class_name
+from burnx.codegen.parameters import (
+    SIZES,
+    Body,
+    merge,
+    outline,
+    with_defaults,
+    without_defaults,
+)
 from burnx.codegen.placing import Places, constants_of
+from burnx.codegen.roles import in_order, parameter_word
 from burnx.codegen.scopes import Path
 from burnx.codegen.tree import Call as ModuleCall
-from burnx.codegen.tree import Item, LayerCall
+from burnx.codegen.tree import Item, LayerCall, nodes_of
 from burnx.dtype import dtype_name, float32
 from burnx.graph import Value
 from burnx.types import TensorType
+
+SEVERAL = 3  # equal modules in a row that are written once
 
 
 @dataclass(slots=True)
@@ -31,27 +46,48 @@ class Classes:
     hints: Mapping[Path, str]
     lists: dict[Path, int] = field(default_factory=dict)
     by_path: dict[Path, str] = field(default_factory=dict)
-    by_body: dict[str, str] = field(default_factory=dict)
+    arguments: dict[Path, dict[str, ast.expr]] = field(default_factory=dict)
+    parameters: dict[str, list[str]] = field(default_factory=dict)
     definitions: dict[str, Class] = field(default_factory=dict)
     names: Names = field(default_factory=lambda: Names(LOCAL_RESERVED))
     flow: set[str] = field(default_factory=set)
 
-    def define(self, item: ModuleCall) -> None:
-        """Make the class of a module call, and first those of the calls inside it."""
-        for inner in item.items:
-            if isinstance(inner, ModuleCall):
-                self.define(inner)
-        self._pass_constants(item)
-        body = self._body(item)
-        key = plain_text(body, notes=False)
-        known = self.by_body.get(key)
-        if known is None:
-            known = self.by_body[key] = self._class_name(item.path)
-            self.definitions[known] = Class(known, body)
-        else:
-            merged = _common_notes(self.definitions[known].body, body)
-            self.definitions[known] = replace(self.definitions[known], body=merged)
-        self.by_path[item.path] = known
+    def define(self, items: Iterable[Item]) -> None:
+        """Make the classes of all module calls among and below ``items``, those inside of others first."""
+        levels: dict[int, list[ModuleCall]] = {}
+        for item in items:
+            _collect_levels(item, levels)
+        for level in sorted(levels):
+            groups: dict[str, list[tuple[ModuleCall, Body]]] = {}
+            for item in levels[level]:
+                self._pass_constants(item)
+                body = self._body(item)
+                groups.setdefault(outline(body, _key), []).append((item, body))
+            for members in groups.values():
+                self._define_group(members)
+
+    def _define_group(self, members: Sequence[tuple[ModuleCall, Body]]) -> None:
+        """The class of module calls whose bodies differ in numbers only; or one each where they differ in too many."""
+        alike: dict[str, list[tuple[ModuleCall, Body]]] = {}
+        for item, body in members:
+            alike.setdefault(_key(body), []).append((item, body))
+        bodies = [each[0][1] for each in alike.values()]
+        bodies[0] = reduce(_common_notes, [body for _, body in members])
+        path = members[0][0].path
+        taken = {label for place, label in self.places.attributes.items() if place[:-1] == path}
+        merged = merge(bodies, self.parameters, taken)
+        if merged is None:
+            for each in alike.values():
+                self._define_group(each)
+            return
+        chosen = self._class_name([item.path for item, _ in members])
+        self.definitions[chosen] = Class(chosen, without_defaults(merged.body))
+        self.parameters[chosen] = [each.name for each in merged.parameters]
+        for number, each in enumerate(alike.values()):
+            values = {given.name: constant(given.values[number]) for given in merged.parameters}
+            for item, _ in each:
+                self.by_path[item.path] = chosen
+                self.arguments[item.path] = values
 
     def _pass_constants(self, item: ModuleCall) -> None:
         """Constants that live outside of a class come in as arguments."""
@@ -65,12 +101,13 @@ class Classes:
                         inside.add(value)
                         item.inputs.append(value)
 
-    def _body(self, item: ModuleCall) -> tuple[Stmt, ...]:
+    def _body(self, item: ModuleCall) -> Body:
         init = self.constructor(item.path, item.items)
         context = Context(self.places, self.kept, self.by_path, self.lists, item.path, self.flow)
-        names = Names(LOCAL_RESERVED)
+        names, inside = Names(LOCAL_RESERVED), nodes_of(item)
+        item.inputs = in_order(item.inputs, inside)
         env = {
-            value: names.take(_parameter_word(value, place))
+            value: names.fresh(parameter_word(value, place, inside))
             for place, value in enumerate(item.inputs)
         }
         params = ("self", *(f"{env[value]}: Tensor" for value in item.inputs))
@@ -79,19 +116,22 @@ class Classes:
         forward = Function("forward", params, tuple(statements), returns)
         return (init, forward) if init is not None else (forward,)
 
-    def _class_name(self, path: Path) -> str:
-        words = [part for part in path if not part.isdigit()]
+    def _class_name(self, paths: Sequence[Path]) -> str:
+        wanted = _shared([self._wanted_name(path) for path in paths])
+        if wanted in self.names.originals():
+            return self.names.fresh(class_name(wanted))
+        return self.names.take(class_name(wanted) or "Block", "Block")
+
+    def _wanted_name(self, path: Path) -> str:
         wanted = self.hints.get(path, "")
-        if not wanted:
-            wanted = class_name(words[-1]) if words else "Block"
-            if path[-1].isdigit():
-                wanted = wanted.rstrip("s")
-                wanted += "" if wanted.endswith(("Block", "Layer")) else "Block"
-        return (
-            self.names.take(class_name(wanted) or "Block", "Block")
-            if wanted not in self.names.originals()
-            else self.names.fresh(class_name(wanted))
-        )
+        if wanted:
+            return wanted
+        words = [part for part in path if not part.isdigit()]
+        wanted = class_name(words[-1]) if words else "Block"
+        if path[-1].isdigit():
+            wanted = wanted.rstrip("s")
+            wanted += "" if wanted.endswith(("Block", "Layer")) else "Block"
+        return wanted
 
     # ---------------------------------------------------------------- constructors
     def constructor(self, owner: Path, items: Sequence[Item]) -> Function | None:
@@ -118,7 +158,7 @@ class Classes:
             if isinstance(item, LayerCall):
                 made.setdefault(item.path, _layer(item.layer))
             elif isinstance(item, ModuleCall):
-                made.setdefault(item.path, call(self.by_path[item.path]))
+                made.setdefault(item.path, self._made(item.path))
         held = {
             value
             for item in items
@@ -131,6 +171,15 @@ class Classes:
             in_layer = path[:-1] in made or value in held
             if below and not elsewhere and not in_layer:
                 made.setdefault(path, parameter(value))
+
+    def _made(self, path: Path) -> ast.expr:
+        """The constructor call of a module: sizes by place, all else by name."""
+        given = self.arguments[path]
+        args = list(
+            itertools.takewhile(lambda item: item[0].rstrip("_0123456789") in SIZES, given.items())
+        )
+        rest = dict(list(given.items())[len(args) :])
+        return call(self.by_path[path], *(value for _, value in args), **rest)
 
     def _value(self, path: Path, inner: Any) -> ast.expr:
         """The expression of an attribute: a constructor call, a list or a container of some."""
@@ -151,7 +200,42 @@ class Classes:
         self.lists[path] = len(items)
         if len(items) > 1 and len(set(map(text, items))) == 1:
             return call("nn.ModuleList", repeated(items[0], len(items)))
-        return call("nn.ModuleList", ast.List(items, ast.Load()))
+        return call("nn.ModuleList", ast.List(list(_shortened(items)), ast.Load()))
+
+
+def _shortened(items: Sequence[ast.expr]) -> Iterator[ast.expr]:
+    """The elements of a list, several equal ones in a row as ``*(element for _ in range(count))``."""
+    for _, group in itertools.groupby(items, text):
+        equal = list(group)
+        if len(equal) < SEVERAL:
+            yield from equal
+        else:
+            yield ast.Starred(repeated(equal[0], len(equal)), ast.Load())
+
+
+def _collect_levels(item: Item, levels: dict[int, list[ModuleCall]]) -> int:
+    """Note each module call under its height: 0 for one that has none inside."""
+    if not isinstance(item, ModuleCall):
+        return -1
+    height = 1 + max((_collect_levels(inner, levels) for inner in item.items), default=-1)
+    levels.setdefault(height, []).append(item)
+    return height
+
+
+def _key(body: Body) -> str:
+    return plain_text(body, notes=False)
+
+
+def _shared(names: Sequence[str]) -> str:
+    """One name for classes that are one: the most frequent, or what names with numbers have in common."""
+    counts = Counter(names)
+    if len(counts) == 1:
+        return names[0]
+    plain = {re.sub(r"\d+", "", each) for each in counts}
+    if len(plain) == 1:
+        word = plain.pop()
+        return "Block" if word in ("LayerBlock", "StageBlock", "BlockBlock") else word
+    return counts.most_common(1)[0][0]
 
 
 def _own_constants(item: Item) -> list[Value]:
@@ -161,18 +245,10 @@ def _own_constants(item: Item) -> list[Value]:
     return list(constants_of(item.node))
 
 
-def _parameter_word(value: Value, place: int) -> str:
-    """What a parameter of ``forward`` is called: the input's own name, or x for the main one."""
-    if value.producer is None and value.name and not value.is_constant:
-        return value.name
-    if value.is_constant and value.name:
-        return identifier(value.name.rpartition(".")[2])
-    word = identifier(value.producer.operator.lower()) if value.producer is not None else ""
-    return "x" if place == 0 or not word else f"{word}#{place}" if word == "x" else f"x#{place}"
-
-
 def _layer(layer: Layer) -> ast.expr:
-    options = {key: constant(value, float32=True) for key, value in layer.options.items()}
+    """The constructor call of a layer with all its numbers; those that are the default are left out at the end."""
+    given = with_defaults(layer.kind, layer.options)
+    options = {key: constant(value, float32=True) for key, value in given.items()}
     return call(f"nn.{layer.kind}", *map(constant, layer.args), **options)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from copy import deepcopy
 from typing import Final
 
 from burnx.codegen.literal import as_seen
@@ -85,13 +86,27 @@ def unary(op: str, operand: ast.expr) -> ast.expr:
 
 
 def repeated(element: ast.expr, count: int) -> ast.expr:
-    """``element for _ in range(count)`` as the only argument of a call, where ``ast`` would add parentheses."""
-    return ast.Name(f"{text(element)} for _ in range({count})", ast.Load())
+    """``element for _ in range(count)``"""
+    turns = call("range", ast.Constant(count))
+    turn = ast.comprehension(ast.Name("_", ast.Store()), turns, [], 0)
+    return ast.GeneratorExp(element, [turn])
 
 
 def text(expr: ast.expr) -> str:
     """``expr`` as Python; characters that a reader would not see, or not in their place, are escaped."""
+    if any(isinstance(each, ast.GeneratorExp) for each in ast.walk(expr)):
+        expr = _OnlyArgument().visit(deepcopy(expr))
     return as_seen(ast.unparse(expr))
+
+
+class _OnlyArgument(ast.NodeTransformer):
+    """A generator that is the only argument of a call needs no parentheses, which ``ast.unparse`` would add."""
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        if len(node.args) == 1 and not node.keywords and isinstance(node.args[0], ast.GeneratorExp):
+            node.args = [ast.Name(ast.unparse(node.args[0])[1:-1], ast.Load())]
+        return node
 
 
 def bare(expr: ast.expr) -> str:

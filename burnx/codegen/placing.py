@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -10,6 +11,7 @@ from burnx.codegen.scopes import Path
 from burnx.codegen.tree import Call, Item, LayerCall, Op
 from burnx.graph import Graph, Node, Value
 
+_NUMBERED = re.compile(r"^(val|tmp|const|constant|t|v)?_?\d+$|_output_\d+$", re.IGNORECASE)
 # what modules have already, and may not be called
 RESERVED = frozenset(
     {
@@ -110,10 +112,15 @@ def _common(paths: list[Path]) -> Path:
 
 
 def _wanted(value: Value, owner: Path) -> Path:
-    prefix, leaf = split_parameter(value.name) if "::" not in value.name else ((), "")
+    prefix, leaf = split_parameter(value.name) if not _is_made_up(value.name) else ((), "")
     if prefix and prefix[: len(owner)] == owner:
         return (*prefix, leaf)
     return (*owner, leaf or "constant")
+
+
+def _is_made_up(name: str) -> bool:
+    """Whether a constant has no name of its own, but one that an exporter made of a node's."""
+    return "::" in name or "/" in name or _NUMBERED.search(name) is not None
 
 
 def _free(path: Path, taken: dict[Path, object]) -> Path:
@@ -129,6 +136,12 @@ def _free(path: Path, taken: dict[Path, object]) -> Path:
     return found
 
 
+def layer_word(kind: str) -> str:
+    """What a layer is called that has no name: ``conv`` for Conv2d, ``norm`` for LayerNorm."""
+    word = snake_case(re.sub(r"\dd$", "", kind))
+    return "norm" if word.endswith("norm") else word
+
+
 def _name(places: Places, root: Call) -> None:
     """Choose the legal name of every attribute."""
     paths = [*places.constants.values(), *places.ties]
@@ -138,7 +151,7 @@ def _name(places: Places, root: Call) -> None:
         for length in range(len(path)):
             children.setdefault(path[:length], {}).setdefault(path[length])
     kinds = {
-        item.path: snake_case(item.layer.kind)
+        item.path: layer_word(item.layer.kind)
         for item, _ in _walk(root, ())
         if isinstance(item, LayerCall)
     }
@@ -150,6 +163,8 @@ def _name(places: Places, root: Call) -> None:
             continue
         scope = Names(RESERVED)
         for name in names:
-            word = f"{kinds.get((*parent, name), 'part')}_{name}" if name[:1].isdigit() else name
-            legal = scope.take(word, "constant")
-            places.attributes[*parent, name] = legal
+            word = name
+            if name[:1].isdigit():
+                kind = kinds.get((*parent, name))
+                word = f"part_{name}" if kind is None else kind
+            places.attributes[*parent, name] = scope.fresh(word)

@@ -1,13 +1,14 @@
-"""Blocks that follow each other: the calls of a whole ``ModuleList`` in order, which read as a loop."""
+"""Modules that follow each other: the calls of a ``ModuleList`` or a part of it in order, which read as a loop."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from burnx.codegen.scopes import Path
-from burnx.codegen.tree import Call, Item
+from burnx.codegen.tree import Call, Item, LayerCall, writes
 from burnx.graph import Value
 
 
@@ -18,7 +19,7 @@ class Run:
     """
 
     path: Path
-    calls: list[Call]
+    calls: list[Call | LayerCall]
     place: int
     first: int
     is_last: bool
@@ -27,14 +28,13 @@ class Run:
 def find_runs(
     items: Sequence[Item],
     uses: Counter[Value],
-    classes: Mapping[Path, str],
     lists: Mapping[Path, int],
 ) -> list[Item | Run]:
     """The items, with each run in place of its calls.  ``lists`` are the sizes of the module lists."""
     found: list[Item | Run] = []
     place = 0
     while place < len(items):
-        run = _run_at(items, place, uses, classes, lists)
+        run = _run_at(items, place, uses, lists)
         if run is not None:
             found.append(run)
             place += len(run.calls)
@@ -48,21 +48,19 @@ def _run_at(
     items: Sequence[Item],
     start: int,
     uses: Counter[Value],
-    classes: Mapping[Path, str],
     lists: Mapping[Path, int],
 ) -> Run | None:
     first = items[start]
-    if not isinstance(first, Call) or first.path[:-1] not in lists:
+    if not _takes_values(first) or first.path[:-1] not in lists:
         return None
     begin = int(first.path[-1])
-    calls, carried = [first], -1
+    calls: list[Call | LayerCall] = [first]
+    carried = -1
     for item in items[start + 1 :]:
         before = calls[-1]
-        if not isinstance(item, Call) or not _follows(
-            before, item, begin + len(calls), uses, classes
-        ):
+        if not _takes_values(item) or not _follows(before, item, begin + len(calls), uses):
             break
-        place = item.inputs.index(before.outputs[0])
+        place = inputs_of(item).index(writes(before)[0])
         if carried not in (-1, place) or not _agree(first, item, place):
             break
         carried = place
@@ -80,23 +78,37 @@ def values_of(parts: Sequence[Item | Run]) -> set[Value]:
         for part in parts
         if isinstance(part, Run)
         for call in part.calls
-        for value in call.outputs
+        for value in writes(call)
     }
 
 
+def inputs_of(item: Call | LayerCall) -> list[Value]:
+    """The arguments of a module's call; one that is left out is none."""
+    if isinstance(item, Call):
+        return item.inputs
+    return [value for value in item.layer.inputs if value is not None]
+
+
+def _takes_values(item: Item) -> TypeGuard[Call | LayerCall]:
+    """Whether an item is the call of a module with nothing but values of this function."""
+    if isinstance(item, LayerCall):
+        given = item.layer.inputs
+        return not any(value is None or value.is_constant for value in given)
+    return isinstance(item, Call)
+
+
 def _follows(
-    before: Call, item: Call, number: int, uses: Counter[Value], classes: Mapping[Path, str]
+    before: Call | LayerCall, item: Call | LayerCall, number: int, uses: Counter[Value]
 ) -> bool:
     return (
         item.path == (*before.path[:-1], str(number))
-        and classes[item.path] == classes[before.path]
-        and len(before.outputs) == len(item.outputs) == 1
-        and uses[before.outputs[0]] == 1
-        and before.outputs[0] in item.inputs
-        and len(before.inputs) == len(item.inputs)
+        and len(writes(before)) == len(writes(item)) == 1
+        and uses[writes(before)[0]] == 1
+        and writes(before)[0] in inputs_of(item)
+        and len(inputs_of(before)) == len(inputs_of(item))
     )
 
 
-def _agree(first: Call, item: Call, carried: int) -> bool:
-    pairs = enumerate(zip(first.inputs, item.inputs, strict=True))
+def _agree(first: Call | LayerCall, item: Call | LayerCall, carried: int) -> bool:
+    pairs = enumerate(zip(inputs_of(first), inputs_of(item), strict=True))
     return all(a is b for place, (a, b) in pairs if place != carried)

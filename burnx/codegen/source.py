@@ -15,6 +15,7 @@ from burnx.codegen.expressions import call, compare, group, name
 from burnx.codegen.layout import Assign, Class, Function, Stmt, docstring, formatted, plain_text
 from burnx.codegen.literal import constant
 from burnx.codegen.names import LOCAL_RESERVED, Names
+from burnx.codegen.parameters import without_defaults
 from burnx.codegen.placing import Places, place_constants
 from burnx.codegen.resizing import resource_sizes
 from burnx.codegen.scopes import Scopes, read_scopes
@@ -50,9 +51,7 @@ def make_source(
     places = place_constants(root, kept, [*defaults.values(), *fixed])
     classes = Classes(places, kept, scopes.classes)
     classes.names.take(class_name)
-    for item in root.items:
-        if isinstance(item, ModuleCall):
-            classes.define(item)
+    classes.define(root.items)
     weights = tuple(_weights(places))
     model = _model(graph, root, classes, class_name, defaults)
     definitions = (*classes.definitions.values(), model)
@@ -114,6 +113,7 @@ def _model(
     graph: Graph, root: ModuleCall, classes: Classes, title: str, defaults: Mapping[Value, Value]
 ) -> Class:
     init = classes.constructor((), root.items)
+    made = () if init is None else without_defaults((init,))
     context = Context(
         classes.places, classes.kept, classes.by_path, classes.lists, (), classes.flow
     )
@@ -136,7 +136,7 @@ def _model(
     statements = Block(context, dict(env)).fill(root.items, graph.outputs)
     forward = Function("forward", params, (*start, *statements), returned(len(graph.outputs)))
     declared = _declared(graph, env, defaults, classes.places)
-    return Class(title, (*declared, *([init] if init else []), forward))
+    return Class(title, (*declared, *made, forward))
 
 
 def _declared(

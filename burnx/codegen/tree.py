@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import networkx as nx
 
+from burnx.codegen.hoisting import hoist
 from burnx.codegen.layers import Layer, find_layer
 from burnx.codegen.names import snake_case, split_parameter
 from burnx.codegen.scopes import Path, Scopes
@@ -85,6 +86,10 @@ def build_tree(graph: Graph, scopes: Scopes, flat: bool = False) -> Call:
             wanted = _wanted_path(layer, scopes.of(node), crowds, users)
             items.append(LayerCall(node, order, layer, _free_path(layer, wanted, taken)))
     places = [(item, () if flat else _group_path(item, scopes)) for item in items]
+    if not flat:
+        given = {item.node: path for item, path in places}
+        raised = hoist(graph.nodes, given, set(layers), set(graph.outputs))
+        places = [(item, raised[item.node]) for item, _ in places]
     grouper = _Grouper(users, set(graph.outputs))
     body = grouper.group(places, ())
     return Call((), body, 0, list(graph.inputs), list(graph.outputs))

@@ -193,7 +193,7 @@ def test_a_note_that_does_not_fit_is_dropped() -> None:
             "x[:, None, :-1]",
         ),
         (group([name("x")]), "(x,)"),
-        (call("f", repeated(call("G"), 3), to=name("x.y")), "f(G() for _ in range(3), to=x.y)"),
+        (call("f", repeated(call("G"), 3), to=name("x.y")), "f((G() for _ in range(3)), to=x.y)"),
         (call(binary("+", name("a"), name("b"))), "(a + b)()"),
         (constant([0.5, (1,), {"a": None}]), "[0.5, (1,), {'a': None}]"),
         (constant([float("nan"), -float("inf")]), "[float('nan'), float('-inf')]"),

@@ -1,0 +1,68 @@
+"""Operators that a module shares with others: worked out once by the module around them, not by the first that needs it.
+
+A mask made inside the first of twelve blocks and used in all would make that block unlike the others, and give it a
+second result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from burnx.codegen.scopes import Path
+from burnx.graph import Node, Value, uses
+
+DEEP = 8  # operators in a row that are moved out together
+
+
+def hoist(
+    nodes: Sequence[Node], paths: Mapping[Node, Path], fixed: set[Node], results: set[Value]
+) -> dict[Node, Path]:
+    """The path of each node, shorter where a module and others below the same one use its result.
+
+    ``fixed`` nodes stay: they are layers.  Only what needs nothing of its module but such results moves out.
+    """
+    found = dict(paths)
+    readers: dict[Value, list[Node]] = {}
+    for node in nodes:
+        for value in uses(node):
+            readers.setdefault(value, []).append(node)
+    for node in nodes:
+        path = found[node]
+        if node in fixed or not path or any(value in results for value in node.outputs):
+            continue
+        places = [found[each] for value in node.outputs for each in readers.get(value, ())]
+        shared = _common([path, *places])
+        if len(shared) == len(path) or not places:
+            continue
+        while shared and path[len(shared)].isdigit():  # one of a list, which holds nothing else
+            shared = shared[:-1]
+        moved = _movable(node, path[: len(shared) + 1], found, fixed, DEEP)
+        for each in moved or ():
+            found[each] = shared
+    return found
+
+
+def _common(paths: Sequence[Path]) -> Path:
+    first = min(paths, key=len)
+    for length in range(len(first), -1, -1):
+        if all(path[:length] == first[:length] for path in paths):
+            return first[:length]
+    return ()
+
+
+def _movable(
+    node: Node, inside: Path, paths: Mapping[Node, Path], fixed: set[Node], deep: int
+) -> list[Node] | None:
+    """The node and all it needs from within the module at ``inside``; None if a layer is among these."""
+    if node in fixed or deep == 0:
+        return None
+    found = [node]
+    for value in uses(node):
+        giver = value.producer
+        if giver is None or paths[giver][: len(inside)] != inside:
+            continue
+        needed = _movable(giver, inside, paths, fixed, deep - 1)
+        if needed is None:
+            return None
+        found += needed
+    return found

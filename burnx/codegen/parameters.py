@@ -1,0 +1,328 @@
+"""Classes that differ in numbers only are one: the numbers become parameters of its constructor.
+
+Bodies are compared with every number taken out.  Where one place holds different numbers in different bodies, it becomes
+a parameter; places whose numbers always agree are one parameter, and one that is always a small multiple of another is
+written as such.  A parameter that ``forward`` needs is an attribute too.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+from burnx.codegen.expressions import binary, name
+from burnx.codegen.layout import Assign, For, Function, Return, Stmt
+from burnx.codegen.literal import constant
+from burnx.codegen.names import LOCAL_RESERVED, Names
+
+Number = int | float | bool
+Body = tuple[Stmt, ...]
+
+MOST = 6  # parameters: bodies that differ in more are better read as classes of their own
+MULTIPLES = (2, 3, 4)
+SIZES = frozenset(
+    {"channels", "in_channels", "out_channels", "features", "in_features", "out_features", "size"}
+)
+# what a number is called whose places have different names; the first of which all places are
+_FAMILIES = {
+    "channels": ("in_channels", "out_channels", "channels", "groups", "features"),
+    "features": ("in_features", "out_features", "features", "channels"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A constructor parameter, and its value for each body."""
+
+    name: str
+    values: tuple[Number, ...]
+
+    @property
+    def annotation(self) -> str:
+        kinds = {type(value) for value in self.values}
+        return "float" if float in kinds else "bool" if kinds == {bool} else "int"
+
+
+@dataclass(slots=True)
+class Merged:
+    """One body for several: its parameters in order."""
+
+    body: Body
+    parameters: list[Parameter] = field(default_factory=list)
+
+
+def outline(body: Body, text: Callable[[Body], str]) -> str:
+    """The text of a body without its numbers."""
+
+    def hole(value: Number, _: str, __: bool) -> ast.expr:
+        return name(f"_{type(value).__name__}")
+
+    return text(_mapped(body, hole, {}))
+
+
+def merge(
+    bodies: Sequence[Body], known: Mapping[str, Sequence[str]], taken: Iterable[str] = ()
+) -> Merged | None:
+    """One body for bodies of one outline, or None where that takes too many parameters.
+
+    ``known`` are the parameters of the classes so far, ``taken`` the attributes that the class has.
+    """
+    listed = [_numbers(body, known) for body in bodies]
+    vectors = list(zip(*([value for value, _, _ in each] for each in listed), strict=True))
+    roles = [role for _, role, _ in listed[0]]
+    varying = {vector for vector in vectors if len(set(vector)) > 1}
+    found = _expressions(vectors, roles, varying, taken)
+    if found is None:
+        return None
+    parameters, spelled = found
+    attributes: set[str] = set()
+    turn = iter(vectors)
+
+    def put(_: Number, __: str, inside: bool) -> ast.expr | None:
+        vector = next(turn)
+        if vector not in varying:
+            return None
+        owner, factor = spelled[vector]
+        if inside:
+            attributes.add(owner)
+        expr = name("self", owner) if inside else name(owner)
+        return expr if factor == 1 else binary("*", constant(factor), expr)
+
+    body = _mapped(bodies[0], put, known)
+    kept = [each.name for each in parameters if each.name in attributes]
+    return Merged(_with_parameters(body, parameters, kept), parameters)
+
+
+def without_defaults(body: Body) -> Body:
+    """A body whose layers are called without the options that are the default."""
+    return tuple(_mapped_expressions(body, lambda expr, _: _Plain().visit(expr)))
+
+
+def with_defaults(kind: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """All number options of a layer, the defaults included."""
+    defaults = {key: each for key, each in _defaults(kind).items() if _is_number(each)}
+    return {**defaults, **options}
+
+
+# ------------------------------------------------------------------------------- which numbers, and what they are called
+def _numbers(body: Body, known: Mapping[str, Sequence[str]]) -> list[tuple[Number, str, bool]]:
+    found: list[tuple[Number, str, bool]] = []
+
+    def note(value: Number, role: str, inside: bool) -> None:
+        found.append((value, role, inside))
+
+    _mapped(body, note, known)
+    return found
+
+
+Vector = tuple[Number, ...]
+Spelled = dict[Vector, tuple[str, int]]
+
+
+def _expressions(
+    vectors: Sequence[Vector], roles: Sequence[str], varying: set[Vector], taken: Iterable[str]
+) -> tuple[list[Parameter], Spelled] | None:
+    """The parameters, and how each varying number is spelled: a parameter, or a multiple of one."""
+    words: dict[Vector, str] = {}
+    for vector in dict.fromkeys(each for each in vectors if each in varying):
+        words[vector] = _word(
+            [role for each, role in zip(vectors, roles, strict=True) if each == vector]
+        )
+    owners = _owners(words)
+    bases = [vector for vector in words if owners[vector] == (vector, 1)]
+    if len(bases) > MOST:
+        return None
+    names = Names(LOCAL_RESERVED | set(taken))
+    given = {vector: names.fresh(words[vector]) for vector in bases}
+    spelled = {vector: (given[owner], factor) for vector, (owner, factor) in owners.items()}
+    return [Parameter(given[vector], vector) for vector in bases], spelled
+
+
+def _owners(words: Mapping[Vector, str]) -> dict[Vector, tuple[Vector, int]]:
+    """Each vector as so many times another one, or once itself."""
+    bases: list[Vector] = []
+    found: dict[Vector, tuple[Vector, int]] = {}
+    for vector in sorted(words, key=sum):
+        found[vector] = (vector, 1)
+        for base in bases if words[vector] in SIZES else ():
+            for factor in MULTIPLES:
+                if words[base] in SIZES and vector == tuple(factor * value for value in base):
+                    found[vector] = (base, factor)
+        if found[vector] == (vector, 1):
+            bases.append(vector)
+    return found
+
+
+def _word(roles: Sequence[str]) -> str:
+    """What a number is called that stands for these roles."""
+    counts = Counter(roles)
+    if len(counts) == 1:
+        return roles[0]
+    for word, members in _FAMILIES.items():
+        if all(role in members for role in counts):
+            return word
+    return counts.most_common(1)[0][0]
+
+
+# ------------------------------------------------------------------------------- walking a body
+Change = Callable[[Number, str, bool], ast.expr | None]
+
+
+def _mapped(body: Body, change: Change, known: Mapping[str, Sequence[str]]) -> Body:
+    """A body with each number replaced by what ``change`` gives for (number, role, whether in forward)."""
+
+    def visit(expr: ast.expr, inside: bool) -> ast.expr:
+        return _Replace(change, known, inside).visit(expr)
+
+    return tuple(_mapped_expressions(body, visit))
+
+
+def _mapped_expressions(
+    body: Iterable[Stmt], visit: Callable[[ast.expr, bool], ast.expr], inside: bool = False
+) -> list[Stmt]:
+    result: list[Stmt] = []
+    for stmt in body:
+        match stmt:
+            case Assign(_, value) | Return(value):
+                result.append(replace(stmt, value=visit(value, inside)))
+            case For(_, iterable, statements):
+                inner = tuple(_mapped_expressions(statements, visit, inside))
+                result.append(replace(stmt, iterable=visit(iterable, inside), body=inner))
+            case Function(label, _, statements):
+                within = inside or label != "__init__"
+                inner = tuple(_mapped_expressions(statements, visit, within))
+                result.append(replace(stmt, body=inner))
+            case _:
+                result.append(stmt)
+    return result
+
+
+class _Replace(ast.NodeTransformer):
+    """Puts other expressions in place of numbers; the tree it is given stays as it is."""
+
+    def __init__(self, change: Change, known: Mapping[str, Sequence[str]], inside: bool) -> None:
+        self.change, self.known, self.inside = change, known, inside
+        self.roles: list[str] = ["size"]
+
+    def visit_Constant(self, node: ast.Constant) -> ast.expr:
+        if not _is_number(node.value):
+            return node
+        value: Any = node.value
+        return self.change(value, self.roles[-1], self.inside) or node
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        positional = _positional(ast.unparse(node.func), self.known)
+        args = []
+        for place, each in enumerate(node.args):
+            args.append(self._under(positional(place), each))
+        options = [
+            ast.keyword(each.arg, self._under(each.arg or "size", each.value))
+            for each in node.keywords
+        ]
+        return ast.Call(self._under("size", node.func), args, options)
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        # ``self.blocks[0]`` is a place, no size
+        if ast.unparse(node.value).startswith("self"):
+            return node
+        value, index = self.visit(node.value), self._under("index", node.slice)
+        return ast.Subscript(value, index, node.ctx)
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        changed = {}
+        for key, value in ast.iter_fields(node):
+            if isinstance(value, list):
+                changed[key] = [self._node(each) for each in value]
+            else:
+                changed[key] = self._node(value)
+        return type(node)(**changed)
+
+    def _node(self, value: Any) -> Any:
+        return self.visit(value) if isinstance(value, ast.AST) else value
+
+    def _under(self, role: str, node: ast.expr) -> ast.expr:
+        self.roles.append(role)
+        changed = self.visit(node)
+        self.roles.pop()
+        return changed
+
+
+class _Plain(ast.NodeTransformer):
+    """Leaves out options of layers that are the default."""
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        label = ast.unparse(node.func)
+        if label.startswith("nn."):
+            defaults = _defaults(label.removeprefix("nn."))
+            node.keywords = [each for each in node.keywords if not _is_default(each, defaults)]
+        return node
+
+
+def _is_default(option: ast.keyword, defaults: Mapping[str, Any]) -> bool:
+    if option.arg is None or not isinstance(option.value, ast.Constant):
+        return False
+    default, value = defaults.get(option.arg, inspect.Parameter.empty), option.value.value
+    return type(default) is type(value) and default == value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (bool, int, float))
+
+
+def _positional(label: str, known: Mapping[str, Sequence[str]]) -> Callable[[int], str]:
+    """The name of each positional argument of a call."""
+    if label in known:
+        names = known[label]
+        return lambda place: names[place] if place < len(names) else "size"
+    if label.startswith("nn."):
+        names = _parameters(label.removeprefix("nn."))
+        return lambda place: names[min(place, len(names) - 1)] if names else "size"
+    return lambda _: "depth" if label == "range" else "size"
+
+
+@lru_cache(maxsize=64)
+def _signature(kind: str) -> inspect.Signature | None:
+    from burnx import nn
+
+    found = getattr(nn, kind, None)
+    return inspect.signature(found) if isinstance(found, type) else None
+
+
+def _parameters(kind: str) -> list[str]:
+    signature = _signature(kind)
+    if signature is None:
+        return []
+    several = {"shape": "features", "size": "features"}
+    return [
+        several.get(each.name, "features") if each.kind is each.VAR_POSITIONAL else each.name
+        for each in signature.parameters.values()
+        if each.kind is not each.KEYWORD_ONLY
+    ]
+
+
+def _defaults(kind: str) -> dict[str, Any]:
+    signature = _signature(kind)
+    if signature is None:
+        return {}
+    return {
+        each.name: each.default
+        for each in signature.parameters.values()
+        if each.default is not each.empty
+    }
+
+
+def _with_parameters(body: Body, parameters: Sequence[Parameter], kept: Sequence[str]) -> Body:
+    """The body with a constructor that takes the parameters; ``kept`` ones become attributes."""
+    given = ("self", *(f"{each.name}: {each.annotation}" for each in parameters))
+    start = tuple(Assign(name("self", each), name(each)) for each in kept)
+    first = body[0]
+    if isinstance(first, Function) and first.name == "__init__":
+        made = replace(first, params=given, body=(*start, *first.body))
+        return (made, *body[1:])
+    return (Function("__init__", given, start), *body)
