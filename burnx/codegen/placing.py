@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from burnx.codegen.names import Names, snake_case, split_parameter
-from burnx.codegen.scopes import Path
+from burnx.codegen.names import Names, snake_case
+from burnx.codegen.scopes import Path, Scopes
 from burnx.codegen.tree import Call, Item, LayerCall, Op
 from burnx.graph import Graph, Node, Value
 
@@ -63,7 +63,9 @@ def _inside(graph: Graph) -> Iterator[Value]:
     yield from (value for value in graph.outputs if value.is_constant)
 
 
-def place_constants(root: Call, kept: set[Value], extra: Iterable[Value] = ()) -> Places:
+def place_constants(
+    root: Call, kept: set[Value], scopes: Scopes, extra: Iterable[Value] = ()
+) -> Places:
     """Give each constant of ``kept`` a place: in its layer, else near those who use it.
 
     ``extra`` are constants that the model's own class needs.
@@ -89,7 +91,7 @@ def place_constants(root: Call, kept: set[Value], extra: Iterable[Value] = ()) -
                 users.setdefault(value, []).append(owner)
     for value, owners in users.items():
         if value in kept and value not in places.constants:
-            path = _free(_wanted(value, _common(owners)), taken)
+            path = _free(_wanted(value, _common(owners), scopes), taken)
             places.constants[value] = path
             taken[path] = value
     _name(places, root)
@@ -111,8 +113,8 @@ def _common(paths: list[Path]) -> Path:
     return ()
 
 
-def _wanted(value: Value, owner: Path) -> Path:
-    prefix, leaf = split_parameter(value.name) if not _is_made_up(value.name) else ((), "")
+def _wanted(value: Value, owner: Path, scopes: Scopes) -> Path:
+    prefix, leaf = scopes.split(value.name) if not _is_made_up(value.name) else ((), "")
     if prefix and prefix[: len(owner)] == owner:
         return (*prefix, leaf)
     return (*owner, leaf or "constant")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from burnx.codegen.names import identifier
@@ -12,6 +13,7 @@ from burnx.types import TensorType
 # operators between a mask and the softmax that it is for
 _ON_THE_WAY = frozenset({"Add", "Where", "Reshape", "Unsqueeze", "Cast", "Mul", "Expand"})
 STEPS = 4
+_COUNTER = re.compile(r"_?\d+$")  # which of many inputs it is: blocks that take one each are alike
 
 
 def in_order(values: Sequence[Value], inside: Sequence[Node]) -> list[Value]:
@@ -32,7 +34,8 @@ def parameter_word(value: Value, place: int, inside: Sequence[Node]) -> str:
     a module that is called with the input is of one class with those that come after it.
     """
     if value.producer is None and value.name and not value.is_constant:
-        return "x" if place == 0 and _is_features(value) else value.name
+        word = _COUNTER.sub("", identifier(value.name))
+        return "x" if place == 0 and _is_features(value) else word or value.name
     if value.is_constant and value.name:
         return identifier(value.name.rpartition(".")[2]) or "constant"
     if place == 0:

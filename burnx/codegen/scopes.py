@@ -3,26 +3,47 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from burnx.codegen.names import split_scope
+from burnx.codegen.names import split_parameter, split_scope
 from burnx.graph import Node
 
 Path = tuple[str, ...]
+SERIES = 5  # blocks that are numbered by their names, after which they are a list
 _SCOPES = "pkg.torch.onnx.name_scopes"
+_NUMBERED = re.compile(r"([A-Za-z].*?)(\d{1,4})$")
 _CLASSES = "pkg.torch.onnx.class_hierarchy"
 
 
 @dataclass(slots=True)
 class Scopes:
-    """The module path of each node, and the class names that are known for paths."""
+    """The module path of each node, and the class names that are known for paths.
+
+
+    ``series`` are the lists of blocks that the model names one by one: ``encoder_layer_0`` to ``encoder_layer_11`` are
+    the elements of ``encoder_layers``.
+    """
 
     paths: dict[Node, Path] = field(default_factory=dict)
     classes: dict[Path, str] = field(default_factory=dict)
+    series: dict[Path, Path] = field(default_factory=dict)
 
     def of(self, node: Node) -> Path:
-        return self.paths.get(node, ())
+        return self.settle(self.paths.get(node, ()))
+
+    def split(self, name: str) -> tuple[Path, str]:
+        """The module path of a parameter, as it stands in the source, and the parameter's own name."""
+        prefix, leaf = split_parameter(name)
+        return self.settle(prefix), leaf
+
+    def settle(self, path: Path) -> Path:
+        """A path by the model's names as it stands in the source."""
+        found: Path = ()
+        for length in range(1, len(path) + 1):
+            found = (*found, *self.series.get(path[:length], path[length - 1 : length]))
+        return found
 
 
 def read_scopes(nodes: Iterable[Node]) -> Scopes:
@@ -31,7 +52,30 @@ def read_scopes(nodes: Iterable[Node]) -> Scopes:
     for node in nodes:
         path = _from_metadata(node, scopes)
         scopes.paths[node] = split_scope(node.name) if path is None else path
+    scopes.series = _find_series(scopes.paths.values())
+    scopes.classes = {scopes.settle(path): label for path, label in scopes.classes.items()}
     return scopes
+
+
+def _find_series(paths: Iterable[Path]) -> dict[Path, Path]:
+    """Blocks beside each other whose names are one word with numbers from the first to the last of them."""
+    children: dict[tuple[Path, str], dict[int, Path]] = {}
+    known: set[Path] = set()
+    for path in set(paths):
+        for length in range(1, len(path)):  # what has something inside
+            numbered = _NUMBERED.match(path[length - 1])
+            if numbered is not None:
+                stem, number = numbered[1].rstrip("_"), int(numbered[2])
+                children.setdefault((path[: length - 1], stem), {})[number] = path[:length]
+            known.add(path[:length])
+    found: dict[Path, Path] = {}
+    for (parent, stem), blocks in children.items():
+        first, last = min(blocks), max(blocks)
+        is_whole = first in (0, 1) and last - first + 1 == len(blocks) >= SERIES
+        if is_whole and not {(*parent, stem), (*parent, f"{stem}s")} & known:
+            several = stem if stem.endswith("s") else f"{stem}s"
+            found |= {path: (several, str(number - first)) for number, path in blocks.items()}
+    return found
 
 
 def _from_metadata(node: Node, scopes: Scopes) -> Path | None:

@@ -48,7 +48,7 @@ def make_source(
     defaults = {value: constant_value(array, value.name) for value, array in graph.defaults.items()}
     kept = kept_constants(graph, root) | set(defaults.values())
     fixed = [value for value in graph.outputs if value.is_constant]
-    places = place_constants(root, kept, [*defaults.values(), *fixed])
+    places = place_constants(root, kept, scopes, [*defaults.values(), *fixed])
     classes = Classes(places, kept, scopes.classes)
     classes.names.take(class_name)
     classes.define(root.items)

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 import networkx as nx
 
-from burnx.codegen.hoisting import hoist
 from burnx.codegen.layers import Layer, find_layer
-from burnx.codegen.names import snake_case, split_parameter
+from burnx.codegen.names import snake_case
 from burnx.codegen.scopes import Path, Scopes
+from burnx.codegen.standing import absorb, hoist
 from burnx.graph import Graph, Node, Value, uses
 
 
@@ -83,13 +83,14 @@ def build_tree(graph: Graph, scopes: Scopes, flat: bool = False) -> Call:
         if layer is None:
             items.append(Op(node, order))
         else:
-            wanted = _wanted_path(layer, scopes.of(node), crowds, users)
+            wanted = _wanted_path(layer, scopes.of(node), (crowds, users), scopes)
             items.append(LayerCall(node, order, layer, _free_path(layer, wanted, taken)))
     places = [(item, () if flat else _group_path(item, scopes)) for item in items]
     if not flat:
-        given = {item.node: path for item, path in places}
-        raised = hoist(graph.nodes, given, set(layers), set(graph.outputs))
-        places = [(item, raised[item.node]) for item, _ in places]
+        paths = {item.node: path for item, path in places}
+        paths = absorb(graph.nodes, paths, set(layers))
+        paths = hoist(graph.nodes, paths, set(layers), set(graph.outputs))
+        places = [(item, paths[item.node]) for item, _ in places]
     grouper = _Grouper(users, set(graph.outputs))
     body = grouper.group(places, ())
     return Call((), body, 0, list(graph.inputs), list(graph.outputs))
@@ -125,11 +126,15 @@ def _is_blocked(path: Path, taken: dict[Path, tuple[object, ...]]) -> bool:
 
 
 def _wanted_path(
-    layer: Layer, scope: Path, crowds: Counter[Path], users: Mapping[Value, set[Node]]
+    layer: Layer,
+    scope: Path,
+    known: tuple[Counter[Path], Mapping[Value, set[Node]]],
+    scopes: Scopes,
 ) -> Path:
     """Where a layer stands: by the name of a weight that is its alone, else by the node's scope."""
+    crowds, users = known
     names = [
-        split_parameter(value.name)
+        scopes.split(value.name)
         for value in layer.fields.values()
         if "::" not in value.name and (not scope or len(users[value]) == 1)
     ]

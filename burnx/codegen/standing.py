@@ -1,7 +1,8 @@
-"""Operators that a module shares with others: worked out once by the module around them, not by the first that needs it.
+"""Where operators stand that exporters put too deep or too high.
 
-A mask made inside the first of twelve blocks and used in all would make that block unlike the others, and give it a
-second result.
+What a module shares with others is worked out once by the module around them, not by the first that needs it: a mask
+made inside the first of twelve blocks and used in all would make that block unlike the others.  What lies between two
+operators of a module belongs to it: a rewritten node often has lost its scope.
 """
 
 from __future__ import annotations
@@ -39,6 +40,26 @@ def hoist(
         moved = _movable(node, path[: len(shared) + 1], found, fixed, DEEP)
         for each in moved or ():
             found[each] = shared
+    return found
+
+
+def absorb(nodes: Sequence[Node], paths: Mapping[Node, Path], fixed: set[Node]) -> dict[Node, Path]:
+    """The path of each node, longer where it reads from and is read by one module only."""
+    found = dict(paths)
+    readers: dict[Value, list[Node]] = {}
+    for node in nodes:
+        for value in uses(node):
+            readers.setdefault(value, []).append(node)
+    for node in nodes:
+        users = [found[each] for value in node.outputs for each in readers.get(value, ())]
+        if node in fixed or not users:
+            continue
+        shared = _common(users)
+        givers = [found[value.producer] for value in uses(node) if value.producer is not None]
+        for giver in givers:
+            both = _common([shared, giver])
+            if len(both) > len(found[node]) and both[: len(found[node])] == found[node]:
+                found[node] = both
     return found
 
 
