@@ -10,6 +10,7 @@ import ast
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from burnx.codegen.constants import FLOW, literal_input
 from burnx.codegen.dims import type_text
@@ -26,7 +27,7 @@ from burnx.codegen.layout import Assign, For, Return, Stmt
 from burnx.codegen.literal import constant
 from burnx.codegen.names import LOCAL_RESERVED, identifier, snake_case
 from burnx.codegen.placing import Places
-from burnx.codegen.runs import Run, find_runs, inputs_of, values_of
+from burnx.codegen.runs import Growth, Run, find_runs, inputs_of, values_of
 from burnx.codegen.scopes import Path
 from burnx.codegen.selfpath import self_path
 from burnx.codegen.spelling import spell, takes_sizes
@@ -34,6 +35,9 @@ from burnx.codegen.tree import Call as ModuleCall
 from burnx.codegen.tree import Item, LayerCall, Op, writes
 from burnx.graph import Node, Value
 from burnx.ops import find
+
+
+Arg = TypeVar("Arg", ast.expr, ast.expr | None)
 
 
 @dataclass(slots=True)
@@ -67,6 +71,7 @@ class Block:
     left: Counter[Value] = field(default_factory=Counter)
     in_place: dict[Value, Item] = field(default_factory=dict)
     statements: list[Stmt] = field(default_factory=list)
+    packs: dict[str, int] = field(default_factory=dict)  # tuples and lists of variables, how many
 
     def fill(self, items: Sequence[Item], results: Sequence[Value]) -> list[Stmt]:
         """Every statement, the return included."""
@@ -78,6 +83,8 @@ class Block:
         for part in parts:
             if isinstance(part, Run):
                 self._loop(part)
+            elif isinstance(part, Growth):
+                self._grow(part)
             elif not any(value in self.in_place for value in writes(part)):
                 self._statement(part)
         self._return(results)
@@ -140,13 +147,42 @@ class Block:
             for place, each in enumerate(inputs_of(first))
         ]
         body = Assign(name(chosen), call(each_name, *args), self._note(run))
-        modules = self_path(self.context, run.path)
-        if run.first or not run.is_last:
-            lower = constant(run.first) if run.first else None
-            upper = None if run.is_last else constant(run.first + len(run.calls))
-            modules = index(modules, ast.Slice(lower, upper))
-        self.statements.append(For(each_name, modules, (body,)))
+        self.statements.append(For(each_name, self._modules(run), (body,)))
         self._bind(value, chosen, dying)
+
+    def _grow(self, run: Growth) -> None:
+        """``for layer in self.layers: features = [*features, layer(*features)]``"""
+        start = [self.value(value) for value in run.calls[0].inputs]
+        self._read([value for each in run.calls for value in each.inputs])
+        chosen = self._free_name("features", set())
+        each_name = self._free_name(singular(run.path[-1]), set(), chosen)
+        every = ast.Starred(name(chosen), ast.Load())
+        grown = ast.List([every, call(each_name, every)], ast.Load())
+        self.statements.append(Assign(name(chosen), ast.List(start, ast.Load())))
+        self.statements.append(For(each_name, self._modules(run), (Assign(name(chosen), grown),)))
+        self.pack(chosen, [*run.calls[-1].inputs, *run.calls[-1].outputs])
+
+    def pack(self, label: str, values: Sequence[Value]) -> None:
+        """From now on the values are the elements of the list or tuple ``label``."""
+        self.packs[label] = len(values)
+        self.env |= {value: f"{label}[{place}]" for place, value in enumerate(values)}
+
+    def _modules(self, run: Run | Growth) -> ast.expr:
+        """The modules of a run: their list, or a part of it."""
+        modules = self_path(self.context, run.path)
+        if not run.first and run.is_last:
+            return modules
+        lower = constant(run.first) if run.first else None
+        upper = None if run.is_last else constant(run.first + len(run.calls))
+        return index(modules, ast.Slice(lower, upper))
+
+    def _unpacked(self, args: Sequence[Arg]) -> Sequence[Arg | ast.expr]:
+        """All elements of a pack in order as ``*pack``."""
+        for label, count in self.packs.items():
+            elements = [f"{label}[{place}]" for place in range(count)]
+            if [text(each) if each is not None else "" for each in args] == elements:  # type: ignore[misc]
+                return [ast.Starred(name(label), ast.Load())]
+        return args
 
     def _note(self, run: Run) -> str:
         """The shape that a run carries, where it stays the same."""
@@ -179,7 +215,8 @@ class Block:
         first = next(iter(self._leaves(item)), None)
         if first is not None and first in dying and first in self.env:
             name = self.env[first]
-            if name not in self.captured and (name not in self.parameters or name == "x"):
+            is_free = name not in self.captured and name.isidentifier()
+            if is_free and (name not in self.parameters or name == "x"):
                 return name
             return self._free_name("x", free)
         return self._free_name(self._role(item), free)
@@ -201,7 +238,9 @@ class Block:
 
     def _free_name(self, wanted: str, free: set[str], *taken: str) -> str:
         base = identifier(wanted) or "x"
-        active = (set(self.env.values()) - free) | self.outer | LOCAL_RESERVED | set(taken)
+        active = (
+            (set(self.env.values()) - free) | self.outer | LOCAL_RESERVED | {*taken, *self.packs}
+        )
         name, number = base, 1
         while name in active:
             number += 1
@@ -242,7 +281,8 @@ class Block:
     def item(self, item: Item) -> ast.expr:
         """The call that an item is."""
         if isinstance(item, ModuleCall):
-            return call(self_path(self.context, item.path), *map(self.value, item.inputs))
+            args = [self.value(value) for value in item.inputs]
+            return call(self_path(self.context, item.path), *self._unpacked(args))
         if isinstance(item, LayerCall):
             return self._layer(item)
         if item.node.operator in FLOW:
@@ -253,7 +293,7 @@ class Block:
             None if value is None else self.value(value, item.node, place)
             for place, value in enumerate(item.node.inputs)
         ]
-        return spell(item.node, args)
+        return spell(item.node, self._unpacked(args) if self.packs else args)
 
     def _layer(self, item: LayerCall) -> ast.expr:
         args = [

@@ -29,7 +29,7 @@ from burnx.codegen.placing import Places, constants_of
 from burnx.codegen.roles import in_order, parameter_word
 from burnx.codegen.scopes import Path
 from burnx.codegen.tree import Call as ModuleCall
-from burnx.codegen.tree import Item, LayerCall, nodes_of
+from burnx.codegen.tree import Item, LayerCall, nodes_of, only_joins
 from burnx.dtype import dtype_name, float32
 from burnx.graph import Value
 from burnx.types import TensorType
@@ -61,6 +61,7 @@ class Classes:
             groups: dict[str, list[tuple[ModuleCall, Body]]] = {}
             for item in levels[level]:
                 self._pass_constants(item)
+                item.gathers = only_joins(item)
                 body = self._body(item)
                 groups.setdefault(outline(body, _key), []).append((item, body))
             for members in groups.values():
@@ -104,17 +105,23 @@ class Classes:
     def _body(self, item: ModuleCall) -> Body:
         init = self.constructor(item.path, item.items)
         context = Context(self.places, self.kept, self.by_path, self.lists, item.path, self.flow)
-        names, inside = Names(LOCAL_RESERVED), nodes_of(item)
-        item.inputs = in_order(item.inputs, inside)
-        env = {
-            value: names.fresh(parameter_word(value, place, inside))
-            for place, value in enumerate(item.inputs)
-        }
-        params = ("self", *(f"{env[value]}: Tensor" for value in item.inputs))
-        statements = Block(context, dict(env)).fill(item.items, item.outputs)
+        block = Block(context, {})
+        params = ("self", *self._parameters(item, block))
+        statements = block.fill(item.items, item.outputs)
         returns = returned(len(item.outputs))
         forward = Function("forward", params, tuple(statements), returns)
         return (init, forward) if init is not None else (forward,)
+
+    def _parameters(self, item: ModuleCall, block: Block) -> list[str]:
+        """The parameters of ``forward``, which become variables of ``block``."""
+        if item.gathers:
+            block.pack("features", item.inputs)
+            return ["*features: Tensor"]
+        names, inside = Names(LOCAL_RESERVED), nodes_of(item)
+        item.inputs = in_order(item.inputs, inside)
+        for place, value in enumerate(item.inputs):
+            block.env[value] = names.fresh(parameter_word(value, place, inside))
+        return [f"{block.env[value]}: Tensor" for value in item.inputs]
 
     def _class_name(self, paths: Sequence[Path]) -> str:
         wanted = _shared([self._wanted_name(path) for path in paths])

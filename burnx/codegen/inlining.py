@@ -13,6 +13,7 @@ from burnx.ops import find
 NEAR = 2
 DEPTH = 3
 LENGTH = 60
+MANY = 3  # so many operands at most tell how long a call reads, so that blocks with more and more of them are alike
 SIZES = ("burnx", "Sizes")
 
 
@@ -115,5 +116,5 @@ def _length(item: Item) -> int:
         return 7 + sum(len(part) + 1 for part in item.path[-2:]) + 6 * len(item.inputs)
     if isinstance(item, LayerCall):
         return 7 + sum(len(part) + 1 for part in item.path[-2:])
-    given = sum(1 for value in item.node.inputs if value is not None)
+    given = min(sum(1 for value in item.node.inputs if value is not None), MANY)
     return len(item.node.operator) + 5 + 6 * given + 14 * len(item.node.attributes)

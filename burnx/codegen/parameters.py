@@ -160,7 +160,7 @@ def _owners(words: Mapping[Vector, str]) -> dict[Vector, tuple[Vector, int]]:
 
 def _word(roles: Sequence[str]) -> str:
     """What a number is called that stands for these roles."""
-    counts = Counter(roles)
+    counts = Counter(role for role in roles if role != "size") or Counter(roles)
     if len(counts) == 1:
         return roles[0]
     for word, members in _FAMILIES.items():

@@ -25,16 +25,26 @@ class Run:
     is_last: bool
 
 
+@dataclass(slots=True, eq=False)
+class Growth:
+    """Calls of modules of the list at ``path``, each with all that was given to the one before and its result."""
+
+    path: Path
+    calls: list[Call]
+    first: int
+    is_last: bool
+
+
 def find_runs(
     items: Sequence[Item],
     uses: Counter[Value],
     lists: Mapping[Path, int],
-) -> list[Item | Run]:
+) -> list[Item | Run | Growth]:
     """The items, with each run in place of its calls.  ``lists`` are the sizes of the module lists."""
-    found: list[Item | Run] = []
+    found: list[Item | Run | Growth] = []
     place = 0
     while place < len(items):
-        run = _run_at(items, place, uses, lists)
+        run = _run_at(items, place, uses, lists) or _growth_at(items, place, lists)
         if run is not None:
             found.append(run)
             place += len(run.calls)
@@ -71,12 +81,30 @@ def _run_at(
     return Run(path, calls, carried, begin, lists[path] == begin + len(calls))
 
 
-def values_of(parts: Sequence[Item | Run]) -> set[Value]:
+def _growth_at(items: Sequence[Item], start: int, lists: Mapping[Path, int]) -> Growth | None:
+    calls: list[Call] = []
+    for item in items[start:]:
+        if not isinstance(item, Call) or not item.gathers or len(item.outputs) != 1:
+            break
+        if calls and item.inputs != [*calls[-1].inputs, *calls[-1].outputs]:
+            break
+        if calls and item.path != (*calls[0].path[:-1], str(int(calls[-1].path[-1]) + 1)):
+            break
+        if item.path[:-1] not in lists:
+            break
+        calls.append(item)
+    if len(calls) < 2:
+        return None
+    path, first = calls[0].path[:-1], int(calls[0].path[-1])
+    return Growth(path, calls, first, lists[path] == first + len(calls))
+
+
+def values_of(parts: Sequence[Item | Run | Growth]) -> set[Value]:
     """What the calls of the runs give."""
     return {
         value
         for part in parts
-        if isinstance(part, Run)
+        if isinstance(part, Run | Growth)
         for call in part.calls
         for value in writes(call)
     }

@@ -39,16 +39,29 @@ class LayerCall:
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """A call of a module of a class of its own, which is the attribute at ``path``."""
+    """A call of a module of a class of its own, which is the attribute at ``path``.
+
+    One that ``gathers`` joins all it is given before anything else, and takes any number.
+    """
 
     path: Path
     items: list[Item]
     order: int
     inputs: list[Value] = field(default_factory=list)
     outputs: list[Value] = field(default_factory=list)
+    gathers: bool = False
 
 
 Item = Op | LayerCall | Call
+
+
+def only_joins(call: Call) -> bool:
+    """Whether one Concat reads all that a module is given, in order, and nothing else does."""
+    readers = [item for item in call.items if set(call.inputs) & set(reads(item))]
+    if len(readers) != 1 or not isinstance(readers[0], Op):
+        return False
+    node = readers[0].node
+    return node.operator == "Concat" and not node.domain and node.inputs == call.inputs
 
 
 def nodes_of(item: Item) -> list[Node]:
