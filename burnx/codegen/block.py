@@ -10,7 +10,7 @@ import ast
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from burnx.codegen.constants import FLOW, literal_input
 from burnx.codegen.dims import type_text
@@ -35,7 +35,6 @@ from burnx.codegen.tree import Call as ModuleCall
 from burnx.codegen.tree import Item, LayerCall, Op, writes
 from burnx.graph import Node, Value
 from burnx.ops import find
-
 
 Arg = TypeVar("Arg", ast.expr, ast.expr | None)
 
@@ -176,12 +175,13 @@ class Block:
         upper = None if run.is_last else constant(run.first + len(run.calls))
         return index(modules, ast.Slice(lower, upper))
 
-    def _unpacked(self, args: Sequence[Arg]) -> Sequence[Arg | ast.expr]:
+    def _unpacked(self, args: Sequence[Arg]) -> Sequence[Arg]:
         """All elements of a pack in order as ``*pack``."""
         for label, count in self.packs.items():
             elements = [f"{label}[{place}]" for place in range(count)]
-            if [text(each) if each is not None else "" for each in args] == elements:  # type: ignore[misc]
-                return [ast.Starred(name(label), ast.Load())]
+            if [text(each) if each is not None else "" for each in args] == elements:
+                every: Any = ast.Starred(name(label), ast.Load())
+                return [every]
         return args
 
     def _note(self, run: Run) -> str:
@@ -289,11 +289,11 @@ class Block:
             from burnx.codegen.flow import flow_call
 
             return flow_call(self, item.node)
-        args = [
+        given: list[ast.expr | None] = [
             None if value is None else self.value(value, item.node, place)
             for place, value in enumerate(item.node.inputs)
         ]
-        return spell(item.node, self._unpacked(args) if self.packs else args)
+        return spell(item.node, self._unpacked(given))
 
     def _layer(self, item: LayerCall) -> ast.expr:
         args = [
