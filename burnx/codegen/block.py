@@ -43,13 +43,13 @@ Arg = TypeVar("Arg", ast.expr, ast.expr | None)
 class Context:
     """What the statements of one class need to know of the rest of the source.
 
-    ``kept`` are the constants that are parameters, ``classes`` the class of each module path, ``flow`` collects the
-    functions of burnx that control flow uses.
+    ``kept`` are the constants that are parameters, ``results`` what the outputs of a model of several are called,
+    ``flow`` collects the functions of burnx that control flow uses.
     """
 
     places: Places
     kept: set[Value]
-    classes: Mapping[Path, str]
+    results: Mapping[Value, str]
     lists: Mapping[Path, int]
     owner: Path
     flow: set[str]
@@ -212,6 +212,8 @@ class Block:
     # ---------------------------------------------------------------- names
     def _choose(self, item: Item, value: Value, dying: Sequence[Value]) -> str:
         free = {self.env[each] for each in dying if each in self.env}
+        if value in self.context.results:
+            return self._free_name(self.context.results[value], free)
         first = next(iter(self._leaves(item)), None)
         if first is not None and first in dying and first in self.env:
             name = self.env[first]

@@ -44,6 +44,7 @@ class Classes:
     places: Places
     kept: set[Value]
     hints: Mapping[Path, str]
+    results: Mapping[Value, str] = field(default_factory=dict)
     lists: dict[Path, int] = field(default_factory=dict)
     by_path: dict[Path, str] = field(default_factory=dict)
     arguments: dict[Path, dict[str, ast.expr]] = field(default_factory=dict)
@@ -104,7 +105,7 @@ class Classes:
 
     def _body(self, item: ModuleCall) -> Body:
         init = self.constructor(item.path, item.items)
-        context = Context(self.places, self.kept, self.by_path, self.lists, item.path, self.flow)
+        context = Context(self.places, self.kept, self.results, self.lists, item.path, self.flow)
         block = Block(context, {})
         params = ("self", *self._parameters(item, block))
         statements = block.fill(item.items, item.outputs)

@@ -34,8 +34,8 @@ def parameter_word(value: Value, place: int, inside: Sequence[Node]) -> str:
     a module that is called with the input is of one class with those that come after it.
     """
     if value.producer is None and value.name and not value.is_constant:
-        word = _COUNTER.sub("", identifier(value.name))
-        return "x" if place == 0 and _is_features(value) else word or value.name
+        is_main = place == 0 and _is_features(value)
+        return "x" if is_main else plain_word(value.name) or value.name
     if value.is_constant and value.name:
         return identifier(value.name.rpartition(".")[2]) or "constant"
     if place == 0:
@@ -46,6 +46,11 @@ def parameter_word(value: Value, place: int, inside: Sequence[Node]) -> str:
     if readers and all(node.operator == "Add" and not node.domain for node in readers):
         return "residual"
     return "x"
+
+
+def plain_word(name: str) -> str:
+    """A name of the model without the number it ends with; "" if it says nothing."""
+    return "" if name.isdigit() else _COUNTER.sub("", identifier(name))
 
 
 def _is_features(value: Value) -> bool:

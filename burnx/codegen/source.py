@@ -18,6 +18,7 @@ from burnx.codegen.names import LOCAL_RESERVED, Names
 from burnx.codegen.parameters import without_defaults
 from burnx.codegen.placing import Places, place_constants
 from burnx.codegen.resizing import resource_sizes
+from burnx.codegen.roles import plain_word
 from burnx.codegen.scopes import Scopes, read_scopes
 from burnx.codegen.selfpath import self_path
 from burnx.codegen.tree import Call as ModuleCall
@@ -49,7 +50,7 @@ def make_source(
     kept = kept_constants(graph, root) | set(defaults.values())
     fixed = [value for value in graph.outputs if value.is_constant]
     places = place_constants(root, kept, scopes, [*defaults.values(), *fixed])
-    classes = Classes(places, kept, scopes.classes)
+    classes = Classes(places, kept, scopes.classes, _results(graph))
     classes.names.take(class_name)
     classes.define(root.items)
     weights = tuple(_weights(places))
@@ -59,6 +60,14 @@ def make_source(
     imports = f"from burnx import {', '.join(sorted(_names(code) & IMPORTED | classes.flow))}\n"
     head = docstring(_describe(graph, origin, class_name, weights))
     return Source(formatted(head + imports + code), weights, len(classes.definitions) + 1)
+
+
+def _results(graph: Graph) -> dict[Value, str]:
+    """What the outputs of a model are called where they are made, if it has several."""
+    if len(graph.outputs) < 2:
+        return {}
+    pairs = zip(graph.outputs, graph.output_names, strict=True)
+    return {value: word for value, label in pairs if (word := plain_word(label))}
 
 
 def _names(code: str) -> set[str]:
@@ -115,7 +124,7 @@ def _model(
     init = classes.constructor((), root.items)
     made = () if init is None else without_defaults((init,))
     context = Context(
-        classes.places, classes.kept, classes.by_path, classes.lists, (), classes.flow
+        classes.places, classes.kept, classes.results, classes.lists, (), classes.flow
     )
     names = Names(LOCAL_RESERVED)
     env = {
