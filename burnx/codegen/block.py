@@ -138,9 +138,12 @@ class Block:
         (value,) = writes(last)
         started = [each for each in dying if each not in later]  # all turns need the others
         chosen = self._choose(first, value, started)
+        word = singular(run.path[-1]) if run.path else "block"
+        if chosen == word:
+            chosen = self._free_name("out", {self.env[each] for each in started})
         if not (isinstance(start, ast.Name) and start.id == chosen):
             self.statements.append(Assign(name(chosen), start))
-        each_name = self._free_name(singular(run.path[-1]) if run.path else "block", set(), chosen)
+        each_name = self._free_name(word, set(), chosen)
         args = [
             name(chosen) if place == run.place else self.value(each)
             for place, each in enumerate(inputs_of(first))

@@ -13,6 +13,7 @@ from typing import Any
 
 from burnx.codegen.block import Block, Context
 from burnx.codegen.expressions import call, name, repeated, text
+from burnx.codegen.inlining import count_uses
 from burnx.codegen.layers import Layer
 from burnx.codegen.layout import Assign, Class, Function, plain_text
 from burnx.codegen.literal import constant
@@ -20,6 +21,7 @@ from burnx.codegen.names import LOCAL_RESERVED, Names, class_name
 from burnx.codegen.parameters import (
     SIZES,
     Body,
+    Number,
     merge,
     outline,
     with_defaults,
@@ -28,6 +30,7 @@ from burnx.codegen.parameters import (
 from burnx.codegen.placing import Places, constants_of
 from burnx.codegen.roles import in_order, parameter_word
 from burnx.codegen.scopes import Path
+from burnx.codegen.sequences import find_sequences
 from burnx.codegen.tree import Call as ModuleCall
 from burnx.codegen.tree import Item, LayerCall, nodes_of, only_joins
 from burnx.dtype import dtype_name, float32
@@ -49,8 +52,10 @@ class Classes:
     by_path: dict[Path, str] = field(default_factory=dict)
     arguments: dict[Path, dict[str, ast.expr]] = field(default_factory=dict)
     parameters: dict[str, list[str]] = field(default_factory=dict)
+    defaults: dict[str, dict[str, Number]] = field(default_factory=dict)
     definitions: dict[str, Class] = field(default_factory=dict)
     names: Names = field(default_factory=lambda: Names(LOCAL_RESERVED))
+    sequences: set[Path] = field(default_factory=set)
     flow: set[str] = field(default_factory=set)
 
     def define(self, items: Iterable[Item]) -> None:
@@ -83,8 +88,11 @@ class Classes:
                 self._define_group(each)
             return
         chosen = self._class_name([item.path for item, _ in members])
-        self.definitions[chosen] = Class(chosen, without_defaults(merged.body))
+        self.definitions[chosen] = Class(chosen, without_defaults(merged.body, self.defaults))
         self.parameters[chosen] = [each.name for each in merged.parameters]
+        self.defaults[chosen] = {
+            each.name: each.default for each in merged.parameters if each.default is not None
+        }
         for number, each in enumerate(alike.values()):
             values = {given.name: constant(given.values[number]) for given in merged.parameters}
             for item, _ in each:
@@ -104,11 +112,12 @@ class Classes:
                         item.inputs.append(value)
 
     def _body(self, item: ModuleCall) -> Body:
+        items = self.joined(item.items, item.outputs)
         init = self.constructor(item.path, item.items)
         context = Context(self.places, self.kept, self.results, self.lists, item.path, self.flow)
         block = Block(context, {})
         params = ("self", *self._parameters(item, block))
-        statements = block.fill(item.items, item.outputs)
+        statements = block.fill(items, item.outputs)
         returns = returned(len(item.outputs))
         forward = Function("forward", params, tuple(statements), returns)
         return (init, forward) if init is not None else (forward,)
@@ -140,6 +149,14 @@ class Classes:
             wanted = wanted.rstrip("s")
             wanted += "" if wanted.endswith(("Block", "Layer")) else "Block"
         return wanted
+
+    def joined(self, items: Sequence[Item], results: Sequence[Value]) -> list[Item]:
+        """The items with one call for all modules of a list that is called as a whole."""
+        joined, found = find_sequences(
+            items, count_uses(items, results), self.places.lists, self.places.attributes
+        )
+        self.sequences |= found
+        return joined
 
     # ---------------------------------------------------------------- constructors
     def constructor(self, owner: Path, items: Sequence[Item]) -> Function | None:
@@ -206,6 +223,8 @@ class Classes:
         if places != list(range(len(places))):
             return call("nn.ModuleList", ast.Dict(list(map(constant, places)), items))
         self.lists[path] = len(items)
+        if path in self.sequences:
+            return call("nn.Sequential", *_shortened(items))
         if len(items) > 1 and len(set(map(text, items))) == 1:
             return call("nn.ModuleList", repeated(items[0], len(items)))
         return call("nn.ModuleList", ast.List(list(_shortened(items)), ast.Load()))

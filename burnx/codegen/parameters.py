@@ -26,8 +26,19 @@ Body = tuple[Stmt, ...]
 MOST = 6  # parameters: bodies that differ in more are better read as classes of their own
 MULTIPLES = (2, 3, 4)
 SIZES = frozenset(
-    {"channels", "in_channels", "out_channels", "features", "in_features", "out_features", "size"}
+    {
+        "hidden_channels",
+        "hidden_features",
+        "channels",
+        "in_channels",
+        "out_channels",
+        "features",
+        "in_features",
+        "out_features",
+        "size",
+    }
 )
+DEFAULTS: dict[str, Number] = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1, "bias": True}
 # what a number is called whose places have different names; the first of which all places are
 _FAMILIES = {
     "channels": ("in_channels", "out_channels", "channels", "groups", "features"),
@@ -43,9 +54,18 @@ class Parameter:
     values: tuple[Number, ...]
 
     @property
-    def annotation(self) -> str:
+    def default(self) -> Number | None:
+        """What layers take where it is left out, if some body has that."""
+        usual = DEFAULTS.get(self.name)
+        return usual if usual in self.values else None
+
+    @property
+    def declared(self) -> str:
+        """The parameter in the constructor's head."""
         kinds = {type(value) for value in self.values}
-        return "float" if float in kinds else "bool" if kinds == {bool} else "int"
+        kind = "float" if float in kinds else "bool" if kinds == {bool} else "int"
+        end = "" if self.default is None else f" = {self.default}"
+        return f"{self.name}: {kind}{end}"
 
 
 @dataclass(slots=True)
@@ -98,9 +118,9 @@ def merge(
     return Merged(_with_parameters(body, parameters, kept), parameters)
 
 
-def without_defaults(body: Body) -> Body:
-    """A body whose layers are called without the options that are the default."""
-    return tuple(_mapped_expressions(body, lambda expr, _: _Plain().visit(expr)))
+def without_defaults(body: Body, own: Mapping[str, Mapping[str, Number]]) -> Body:
+    """A body whose layers are called without the options that are the default; ``own`` are those of its classes."""
+    return tuple(_mapped_expressions(body, lambda expr, _: _Plain(own).visit(expr)))
 
 
 def with_defaults(kind: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -138,9 +158,14 @@ def _expressions(
     if len(bases) > MOST:
         return None
     names = Names(LOCAL_RESERVED | set(taken))
-    given = {vector: names.fresh(words[vector]) for vector in bases}
+    given: dict[Vector, str] = {}
+    for vector in bases:
+        word = words[vector]
+        inner = word in _FAMILIES and names.is_taken(word)
+        given[vector] = names.fresh(f"hidden_{word}" if inner else word)
     spelled = {vector: (given[owner], factor) for vector, (owner, factor) in owners.items()}
-    return [Parameter(given[vector], vector) for vector in bases], spelled
+    parameters = [Parameter(given[vector], vector) for vector in bases]
+    return sorted(parameters, key=lambda each: each.default is not None), spelled
 
 
 def _owners(words: Mapping[Vector, str]) -> dict[Vector, tuple[Vector, int]]:
@@ -255,11 +280,15 @@ class _Replace(ast.NodeTransformer):
 class _Plain(ast.NodeTransformer):
     """Leaves out options of layers that are the default."""
 
+    def __init__(self, own: Mapping[str, Mapping[str, Number]]) -> None:
+        self.own = own
+
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
         label = ast.unparse(node.func)
-        if label.startswith("nn."):
-            defaults = _defaults(label.removeprefix("nn."))
+        is_layer = label.startswith("nn.")
+        defaults = _defaults(label.removeprefix("nn.")) if is_layer else self.own.get(label)
+        if defaults:
             node.keywords = [each for each in node.keywords if not _is_default(each, defaults)]
         return node
 
@@ -319,7 +348,7 @@ def _defaults(kind: str) -> dict[str, Any]:
 
 def _with_parameters(body: Body, parameters: Sequence[Parameter], kept: Sequence[str]) -> Body:
     """The body with a constructor that takes the parameters; ``kept`` ones become attributes."""
-    given = ("self", *(f"{each.name}: {each.annotation}" for each in parameters))
+    given = ("self", *(each.declared for each in parameters))
     start = tuple(Assign(name("self", each), name(each)) for each in kept)
     first = body[0]
     if isinstance(first, Function) and first.name == "__init__":

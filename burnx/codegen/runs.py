@@ -61,14 +61,14 @@ def _run_at(
     lists: Mapping[Path, int],
 ) -> Run | None:
     first = items[start]
-    if not _takes_values(first) or first.path[:-1] not in lists:
+    if not takes_values(first) or first.path[:-1] not in lists:
         return None
     begin = int(first.path[-1])
     calls: list[Call | LayerCall] = [first]
     carried = -1
     for item in items[start + 1 :]:
         before = calls[-1]
-        if not _takes_values(item) or not _follows(before, item, begin + len(calls), uses):
+        if not takes_values(item) or not _follows(before, item, begin + len(calls), uses):
             break
         place = inputs_of(item).index(writes(before)[0])
         if carried not in (-1, place) or not _agree(first, item, place):
@@ -117,7 +117,7 @@ def inputs_of(item: Call | LayerCall) -> list[Value]:
     return [value for value in item.layer.inputs if value is not None]
 
 
-def _takes_values(item: Item) -> TypeGuard[Call | LayerCall]:
+def takes_values(item: Item) -> TypeGuard[Call | LayerCall]:
     """Whether an item is the call of a module with nothing but values of this function."""
     if isinstance(item, LayerCall):
         given = item.layer.inputs

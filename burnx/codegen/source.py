@@ -121,8 +121,9 @@ def _weights(places: Places) -> Iterator[tuple[str, str, Any]]:
 def _model(
     graph: Graph, root: ModuleCall, classes: Classes, title: str, defaults: Mapping[Value, Value]
 ) -> Class:
+    items = classes.joined(root.items, graph.outputs)
     init = classes.constructor((), root.items)
-    made = () if init is None else without_defaults((init,))
+    made = () if init is None else without_defaults((init,), classes.defaults)
     context = Context(
         classes.places, classes.kept, classes.results, classes.lists, (), classes.flow
     )
@@ -142,7 +143,7 @@ def _model(
         else:
             required.append(f"{env[value]}: Tensor")
     params = ("self", *required, *optional)
-    statements = Block(context, dict(env)).fill(root.items, graph.outputs)
+    statements = Block(context, dict(env)).fill(items, graph.outputs)
     forward = Function("forward", params, (*start, *statements), returned(len(graph.outputs)))
     declared = _declared(graph, env, defaults, classes.places)
     return Class(title, (*declared, *made, forward))

@@ -16,7 +16,7 @@ from burnx.nn.convolution import (
     ConvTranspose3d,
 )
 from burnx.nn.linear import Embedding, Linear, PReLU
-from burnx.nn.module import Container, Input, Module, ModuleList, Output, Parameter
+from burnx.nn.module import Container, Input, Module, ModuleList, Output, Parameter, Sequential
 from burnx.nn.normalization import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, RMSNorm
 from burnx.nn.recurrent import GRU, LSTM, RNN
 
@@ -44,6 +44,7 @@ __all__ = [
     "PReLU",
     "Parameter",
     "RMSNorm",
+    "Sequential",
 ]
 
 

@@ -221,6 +221,18 @@ class ModuleList(Module):
         setattr(self, str(len(self)), module)
 
 
+class Sequential(ModuleList):
+    """Modules that are called one after the other, each with what the one before gave."""
+
+    def __init__(self, *modules: Module) -> None:
+        super().__init__(modules)
+
+    def forward(self, x: Any) -> Any:
+        for module in self:
+            x = module(x)
+        return x
+
+
 class Container(Module):
     """A name for modules and parameters that are called one by one by whoever holds it."""
 
