@@ -165,18 +165,19 @@ def appended(past: Tensor | None, new: Tensor, length: Tensor | None) -> tuple[T
     return joined, kept, before
 
 
-def of_beams(past: Tensor, beams: Tensor) -> Tensor:
-    """The positions of a past, each from the beam that it came from.
+def of_beams(joined: Tensor, beams: Tensor, before: Dim) -> Tensor:
+    """Keys or values, those of the first ``before`` positions each from the beam that it came from.
 
-    Shapes: (groups * width, heads, past, size), beams (groups, width, longest) -> the shape of the past
+    Shapes: (groups * width, heads, keys, size), beams (groups, width, longest) -> the shape of the keys
     """
     groups, width = beams.shape[:2]
-    length = past.shape[2]
-    rows = waist.transpose(past, (0, 2, 1, 3))
+    rows = waist.transpose(waist.slice_axis(joined, 2, 0, before), (0, 2, 1, 3))
     rows = waist.reshape(rows, (groups, width, *rows.shape[1:]))
-    chosen = waist.cast_to(waist.slice_axis(beams, 2, 0, length), int64)
-    there = waist.broadcast(places(length, (1, 1, length)), (groups, width, length))
-    pairs = [waist.reshape(each, (groups, width, length, 1)) for each in (chosen, there)]
+    chosen = waist.cast_to(waist.slice_axis(beams, 2, 0, before), int64)
+    there = waist.broadcast(places(before, (1, 1, before)), (groups, width, before))
+    pairs = [waist.reshape(each, (groups, width, before, 1)) for each in (chosen, there)]
     found = waist.gather_nd(rows, waist.concat(pairs, 3), 1)
-    found = waist.reshape(found, (past.shape[0], length, *rows.shape[3:]))
-    return waist.transpose(found, (0, 2, 1, 3))
+    found = waist.reshape(found, (joined.shape[0], before, *rows.shape[3:]))
+    rest = waist.slice_axis(joined, 2, before, joined.shape[2] - before)
+    parts = [waist.transpose(found, (0, 2, 1, 3)), rest]
+    return waist.reshape(waist.concat(parts, 2), joined.shape)

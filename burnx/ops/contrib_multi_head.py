@@ -27,11 +27,15 @@ from burnx.tensor import Tensor
 
 @dataclass(frozen=True, slots=True)
 class _Past:
-    """What earlier steps left; with ``length`` it is a buffer that is that full."""
+    """What earlier steps left; with ``length`` it is a buffer that is that full.
+
+    ``beams`` says from which beam each position of each beam is read: (groups, width, longest).
+    """
 
     key: Tensor | None
     value: Tensor | None
     length: Tensor | None
+    beams: Tensor | None
 
 
 @operator("MultiHeadAttention", since=(1,), domain=MICROSOFT, outputs=1)
@@ -103,9 +107,7 @@ def _past(
 ) -> _Past:
     if (key is None) != (value is None):
         raise ModelError("past_key and past_value go together")
-    if key is None or value is None or beams is None:
-        return _Past(key, value, length)
-    return _Past(of_beams(key, beams), of_beams(value, beams), length)
+    return _Past(key, value, length, beams)
 
 
 def _stepped(
@@ -115,6 +117,11 @@ def _stepped(
     dtype = heads.q.dtype
     k, kept_key, before = appended(past.key, heads.k, past.length)
     v, kept_value, _ = appended(past.value, heads.v, past.length)
+    if past.beams is not None and before != 0:
+        k, v = (of_beams(each, past.beams, before) for each in (k, v))
+    if causal and before == 0 and k.shape[2] != heads.q.shape[2]:
+        counts = shape_text((heads.q.shape[2], k.shape[2]))
+        raise ModelError(f"unidirectional attention has as many queries as keys, not {counts}")
     mask, hidden = padding
     bias = padding_bias(mask, heads.q, (k.shape[2], before), hidden)
     visible = causal_mask(heads.q.shape[2], k.shape[2], before) if causal else None

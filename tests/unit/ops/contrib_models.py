@@ -27,7 +27,10 @@ def ints(*values: Any) -> Array:
 
 @dataclass(frozen=True)
 class Case:
-    """One node: inputs (None: left out), attributes, how many outputs, and which of them are compared."""
+    """One node: inputs (None: left out), attributes, how many outputs, and which of them are compared.
+
+    ``typed``: the dtype of all outputs, where onnxruntime cannot infer it.
+    """
 
     op: str
     inputs: Mapping[str, Array | None]
@@ -38,6 +41,7 @@ class Case:
     rtol: float = 1e-4
     atol: float = 1e-5
     sized: bool = True
+    typed: Any = None
     name: str = ""
 
     @property
@@ -66,10 +70,16 @@ def model_of(case: Case, opset: int = 21) -> onnx.ModelProto:
     names = [f"y{place}" if place in case.places else "" for place in range(case.outputs)]
     given = [name if array is not None else "" for name, array in case.inputs.items()]
     node = helper.make_node(case.op, given, names, domain=case.domain, **case.attributes)
-    outputs = [onnx.ValueInfoProto(name=name) for name in names if name]
+    outputs = [_output(name, case.typed) for name in names if name]
     graph = helper.make_graph([node], "one_node", infos, outputs)
     opsets = [helper.make_opsetid("", opset), helper.make_opsetid(MICROSOFT, 1)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+
+
+def _output(name: str, dtype: Any) -> onnx.ValueInfoProto:
+    if dtype is None:
+        return onnx.ValueInfoProto(name=name)
+    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), None)
 
 
 def run_burnx(case: Case, device: str = "reference") -> list[Array]:
