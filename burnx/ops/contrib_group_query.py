@@ -82,7 +82,8 @@ def group_query_attention(
         for x, (weight, epsilon) in zip((heads.q, heads.k), weights, strict=True)
     )
     if do_rotary:
-        ids = _positions(step, heads.q.shape[2], position_ids)
+        prompt = None if query_seqlens is not None else total_sequence_length
+        ids = _positions(step, heads.q.shape[2], position_ids, prompt)
         q, k = (_turned(x, ids, (cos_cache, sin_cache), rotary_interleaved) for x in (q, k))
     codings = [
         coding_of(kind, kv_cache_bit_width, factor, (query if past_key is None else past_key).dtype)
@@ -164,12 +165,20 @@ def _step(seqlens: Tensor, brought: Tensor | None, seq: Dim) -> Step:
 
 
 # ---------------------------------------------------------------------------------------- positions
-def _positions(step: Step, seq: Dim, given: Tensor | None) -> Tensor:
-    """Shapes: -> (batch, seq)"""
-    if given is not None:
-        return given
-    first = waist.reshape(step.before, (step.before.shape[0], 1))
-    return waist.map("add", first, places(seq, (1, seq)))
+def _positions(step: Step, seq: Dim, given: Tensor | None, total: Tensor | None) -> Tensor:
+    """Given ones, but a first prompt, after which there are as many as it brings, counts from the first of them.
+
+    Shapes: -> (batch, seq)
+    """
+    steps = places(seq, (1, seq))
+    if given is None:
+        first = waist.reshape(step.before, (step.before.shape[0], 1))
+        return waist.map("add", first, steps)
+    if total is None:
+        return as_int64(given)
+    first = waist.slice_(as_int64(given), (0, 0), (1, 1), (1, 1))
+    is_prompt = waist.map("eq", waist.reshape(as_int64(total), (1, 1)), size_scalar(seq))
+    return waist.map("select", is_prompt, waist.map("add", first, steps), as_int64(given))
 
 
 def _turned(
