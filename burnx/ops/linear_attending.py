@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from burnx import waist
 from burnx.dtype import float32
 from burnx.errors import ModelError, ShapeError
-from burnx.ops.attention_parts import divided, number, scaled, split_heads, ungrouped
+from burnx.ops.attention_parts import divided, number, scaled, split_heads
 from burnx.ops.kinds import S, T
 from burnx.ops.operator import REQUIRED, operator
 from burnx.tensor import Tensor
@@ -136,4 +136,4 @@ def _read(q: Tensor | None, state: Tensor) -> Tensor:
     each = divided(q.shape[1], groups, "the number of query heads")
     wide = waist.reshape(q, (q.shape[0], groups, each, q.shape[2]))
     found = waist.contract(wide, state, ((0, 1), (0, 1)), ((3,), (2,)))
-    return ungrouped(found, q.shape[1])
+    return waist.reshape(found, (found.shape[0], q.shape[1], found.shape[3]))
