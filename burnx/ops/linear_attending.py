@@ -43,6 +43,31 @@ def linear_attention(
     Shapes: (batch, time, heads * size) -> (batch, time, heads * value size), (batch, groups, size, value size).
     Source: ONNX LinearAttention-27
     """
+    inputs, states = (query, key, value), (past_state, decay, beta)
+    heads = (q_num_heads, kv_num_heads)
+    return attend_linearly(inputs, states, heads, scale, update_rule)[:2]  # type: ignore[return-value]
+
+
+@linear_attention.infer
+def _linear_attention_types(inputs, attributes, count):  # type: ignore[no-untyped-def]
+    state = inputs[3] if len(inputs) > 3 and inputs[3] is not None else inputs[0]
+    return [TensorType(inputs[0].dtype, None), TensorType(state.dtype, None)]
+
+
+def attend_linearly(
+    inputs: tuple[Tensor, Tensor, Tensor],
+    states: tuple[Tensor | None, Tensor | None, Tensor | None],
+    heads: tuple[int, int],
+    scale: float,
+    update_rule: str,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries, keys and values; past state, decay and update rate -> output, last state, the state after every step.
+
+    Shapes: (batch, time, heads * size) -> (batch, time, heads * value size), (batch, groups, size, value size),
+    (time, batch, groups, size, value size).
+    """
+    (query, key, value), (past_state, decay, beta) = inputs, states
+    q_num_heads, kv_num_heads = heads
     decays, corrects = _rule(update_rule, decay, beta)
     dtype = query.dtype
     q, k, v = (
@@ -67,21 +92,15 @@ def linear_attention(
     def turn(iteration: Tensor, going: Tensor, held: Tensor) -> list[Tensor]:
         now = [None if each is None else waist.take(each, iteration, 0) for each in by_time]
         new = _updated(held, now)
-        return [going, new, _read(now[0], new)]
+        return [going, new, _read(now[0], new), new]
 
     trips = waist.reshape(waist.sizes(q.shape[2]), ())
-    state, stacked = waist.repeat(trips, None, [state], turn)
+    state, stacked, every = waist.repeat(trips, None, [state], turn)
     output = waist.transpose(stacked, (1, 0, 2, 3))
     batch, time = query.shape[:2]
     output = waist.reshape(output, (batch, time, output.shape[2] * output.shape[3]))
     kept = past_state.dtype if past_state is not None else dtype
-    return waist.cast_to(output, dtype), waist.cast_to(state, kept)
-
-
-@linear_attention.infer
-def _linear_attention_types(inputs, attributes, count):  # type: ignore[no-untyped-def]
-    state = inputs[3] if len(inputs) > 3 and inputs[3] is not None else inputs[0]
-    return [TensorType(inputs[0].dtype, None), TensorType(state.dtype, None)]
+    return waist.cast_to(output, dtype), waist.cast_to(state, kept), every
 
 
 def _rule(name: str, decay: Tensor | None, beta: Tensor | None) -> tuple[bool, bool]:
