@@ -7,7 +7,7 @@ from typing import Any
 
 from burnx import waist
 from burnx.errors import ModelError
-from burnx.ops.contrib_fused import MICROSOFT, find
+from burnx.ops.contrib_fused import MICROSOFT, find, scalar, times
 from burnx.ops.kinds import T
 from burnx.ops.operator import REQUIRED, operator
 from burnx.tensor import Tensor
@@ -24,7 +24,11 @@ _NUMBERS: Mapping[str, tuple[str, ...]] = {
     "ThresholdedRelu": ("alpha",),
     "HardSigmoid": ("alpha", "beta"),
     "Selu": ("alpha", "gamma"),
+    "ScaledTanh": ("alpha", "beta"),
+    "ParametricSoftplus": ("alpha", "beta"),
 }
+# the standard dropped these: alpha f(beta x)
+_DROPPED = {"ScaledTanh": "Tanh", "ParametricSoftplus": "Softplus"}
 
 
 def _activated(x: Tensor, activation: str, given: Mapping[str, float]) -> Tensor:
@@ -33,6 +37,10 @@ def _activated(x: Tensor, activation: str, given: Mapping[str, float]) -> Tensor
         known = ", ".join(sorted({*_NUMBERS, "Clip"}))
         raise ModelError(f'an activation that is joined is one of {known}, not "{activation}"')
     numbers = {name: given[name] for name in _NUMBERS[activation] if name in given}
+    if activation in _DROPPED:
+        inner = times(x, scalar(numbers.get("beta", 1.0), x))
+        outer: Tensor = find(_DROPPED[activation])(inner)
+        return times(outer, scalar(numbers.get("alpha", 1.0), x))
     result: Tensor = find(activation)(x, **numbers)
     return result
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from burnx import waist
 from burnx.dtype import int64
-from burnx.errors import ModelError
+from burnx.errors import ModelError, ShapeError
 from burnx.ops.contrib_activated import fused_conv
 from burnx.ops.contrib_fused import MICROSOFT, find, scalar, times
 from burnx.ops.kinds import Int32, T
 from burnx.ops.operator import REQUIRED, operator
 from burnx.ops.windows import pad_spatial, place_window
-from burnx.shape import Dim
+from burnx.shape import Dim, shape_text
 from burnx.tensor import Tensor
 
 Ints = Sequence[int] | None
@@ -122,7 +124,9 @@ def maxpool_with_mask(
     window = place_window(
         x.shape[2:], kernel_shape, strides=strides, dilations=None, pads=pads, auto_pad=auto_pad
     )
-    lowest = float("-inf")
+    if m.ndim != x.ndim or any(dim != 1 for dim in m.shape[:2]):
+        raise ShapeError(f"the mask is one for all channels, not {shape_text(m.shape)}")
+    lowest = float(np.finfo(np.float32).min)
     first: Tensor | None = None
     for axis in range(2, x.ndim):
         line = waist.map("eq", _line(x, axis), waist.constant(0, int64))

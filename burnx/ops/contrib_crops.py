@@ -71,11 +71,14 @@ def _places(corners: Tensor, axis: int, size: Dim, room: Dim) -> Tensor:
     """Where the pixels of each crop lie along an axis.  Shapes: -> (regions, size)"""
     low, high = (waist.slice_axis(corners, 1, place, 1) for place in (axis, axis + 2))
     reach = _last(room, corners)
-    if size == 1:
-        return times(times(plus(low, high), scalar(0.5, low)), reach)
-    step = waist.map("div", times(waist.map("sub", high, low), reach), _last(size, corners))
+    middle = times(times(plus(low, high), scalar(0.5, low)), reach)
+    gaps = _last(size, corners)
+    is_one = waist.map("eq", gaps, scalar(0, gaps))
+    parts = waist.map("max", gaps, scalar(1, gaps))
+    step = waist.map("div", times(waist.map("sub", high, low), reach), parts)
+    first = waist.map("select", is_one, middle, times(low, reach))
     steps = waist.reshape(waist.iota(size, corners.dtype), (1, size))
-    return plus(times(low, reach), times(steps, step))
+    return plus(first, times(steps, step))
 
 
 def _within(at: Tensor, size: Dim) -> Tensor:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import numpy as np
+import builtins
 
 from burnx import waist
+from burnx.dtype import int64
 from burnx.errors import ModelError
-from burnx.ops import creation, padding, sampling, selection
+from burnx.ops import creation, normalization, padding, sampling, selection
+from burnx.ops.attention_parts import places
 from burnx.ops.contrib_fused import MICROSOFT, find, fused_mat_mul
-from burnx.ops.kinds import T1, T2, Int32, Int64, T, Tind
-from burnx.ops.operator import operator
+from burnx.ops.kinds import T1, T2, Bool, Int32, Int64, T, Tind, U, V
+from burnx.ops.movement import normal_axis
+from burnx.ops.operator import REQUIRED, operator
 
 
 @operator("TransposeMatMul", since=(1,), domain=MICROSOFT)
@@ -89,7 +92,7 @@ def range(start: T, limit: T, delta: T | None = None) -> T:
 @operator("GatherND", since=(1,), domain=MICROSOFT)
 def gather_nd(data: T, indices: Tind) -> T:
     """Slices at index tuples.  Source: onnxruntime com.microsoft GatherND-1"""
-    wide = waist.cast_to(indices, np.dtype(np.int64))
+    wide = waist.cast_to(indices, int64)
     result: T = find("GatherND")(data, wide)
     return result
 
@@ -98,3 +101,48 @@ def gather_nd(data: T, indices: Tind) -> T:
 def sample_op(x: T) -> T:
     """What it is given.  Source: onnxruntime com.microsoft SampleOp-1"""
     return x
+
+
+@operator("UnfoldTensor", since=(1,), domain=MICROSOFT)
+def unfold_tensor(
+    input: T,
+    *,
+    dim: int = -1,
+    size: int = REQUIRED,  # type: ignore[assignment]
+    step: int = 1,
+) -> T:
+    """All slices of ``size`` along an axis, ``step`` apart; what is in a slice is the last axis.
+
+    Source: onnxruntime com.microsoft UnfoldTensor-1
+    """
+    axis = normal_axis(dim, input.ndim)
+    if size < 1 or step < 1:
+        raise ModelError(f"UnfoldTensor has size and step from 1 on, not {size} and {step}")
+    count = (input.shape[axis] - size) // step + 1
+    starts = waist.map("mul", places(count, (count, 1)), waist.constant(step, int64))
+    spots = waist.map("add", starts, places(size, (1, size)))
+    found = waist.take(input, spots, axis)
+    last = [n for n in builtins.range(found.ndim) if n != axis + 1]
+    return waist.transpose(found, [*last, axis + 1])
+
+
+@operator("TorchEmbedding", since=(1,), domain=MICROSOFT)
+def torch_embedding(
+    weight: T,
+    indices: Int64,
+    padding_idx: Int64 | None = None,
+    scale_grad_by_freq: Bool | None = None,
+) -> T:
+    """Rows of a matrix; the other inputs are about gradients.  Source: onnxruntime com.microsoft TorchEmbedding-1"""
+    return waist.take(weight, indices, 0)
+
+
+@operator("SimplifiedLayerNormalization", since=(1,), domain=MICROSOFT, outputs=1)
+def simplified_layer_normalization(
+    x: T, scale: V, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
+) -> tuple[V, U]:
+    """The operator of the default domain in this one, where some files have it."""
+    result: tuple[V, U] = normalization.simplified_layer_normalization(
+        x, scale, axis=axis, epsilon=epsilon, stash_type=stash_type, outputs=2
+    )
+    return result

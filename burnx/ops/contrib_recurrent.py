@@ -52,8 +52,10 @@ def linear_attention(
         past_state = _last_state(past_state)
     states = (past_state, decay, beta)
     heads = (max(q_num_heads, kv_num_heads), kv_num_heads)
-    output, state, every = attend_linearly((query, key, value), states, heads, scale, update_rule)
-    if not state_window:
+    output, state, every = attend_linearly(
+        (query, key, value), states, heads, scale, update_rule, bool(state_window)
+    )
+    if every is None:
         return output, state
     shape = (0, *state.shape)
     return output, _windowed(waist.cast_to(every, state.dtype), shape, state_window)

@@ -45,7 +45,8 @@ def linear_attention(
     """
     inputs, states = (query, key, value), (past_state, decay, beta)
     heads = (q_num_heads, kv_num_heads)
-    return attend_linearly(inputs, states, heads, scale, update_rule)[:2]  # type: ignore[return-value]
+    output, state, _ = attend_linearly(inputs, states, heads, scale, update_rule)
+    return output, state
 
 
 @linear_attention.infer
@@ -60,8 +61,9 @@ def attend_linearly(
     heads: tuple[int, int],
     scale: float,
     update_rule: str,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Queries, keys and values; past state, decay and update rate -> output, last state, the state after every step.
+    keeps_states: bool = False,
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Queries, keys and values; past state, decay and update rate -> output, last state, if asked for the state after every step.
 
     Shapes: (batch, time, heads * size) -> (batch, time, heads * value size), (batch, groups, size, value size),
     (time, batch, groups, size, value size).
@@ -92,15 +94,15 @@ def attend_linearly(
     def turn(iteration: Tensor, going: Tensor, held: Tensor) -> list[Tensor]:
         now = [None if each is None else waist.take(each, iteration, 0) for each in by_time]
         new = _updated(held, now)
-        return [going, new, _read(now[0], new), new]
+        return [going, new, _read(now[0], new), *([new] if keeps_states else [])]
 
     trips = waist.reshape(waist.sizes(q.shape[2]), ())
-    state, stacked, every = waist.repeat(trips, None, [state], turn)
+    state, stacked, *every = waist.repeat(trips, None, [state], turn)
     output = waist.transpose(stacked, (1, 0, 2, 3))
     batch, time = query.shape[:2]
     output = waist.reshape(output, (batch, time, output.shape[2] * output.shape[3]))
     kept = past_state.dtype if past_state is not None else dtype
-    return waist.cast_to(output, dtype), waist.cast_to(state, kept), every
+    return waist.cast_to(output, dtype), waist.cast_to(state, kept), every[0] if every else None
 
 
 def _rule(name: str, decay: Tensor | None, beta: Tensor | None) -> tuple[bool, bool]:
