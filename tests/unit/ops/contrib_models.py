@@ -79,7 +79,9 @@ def model_of(case: Case, opset: int = 21) -> onnx.ModelProto:
 def _output(name: str, dtype: Any) -> onnx.ValueInfoProto:
     if dtype is None:
         return onnx.ValueInfoProto(name=name)
-    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), None)
+    return helper.make_tensor_value_info(
+        name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), None
+    )
 
 
 def run_burnx(case: Case, device: str = "reference") -> list[Array]:
