@@ -9,7 +9,7 @@ from burnx import waist
 from burnx.errors import ModelError
 from burnx.ops.contrib_fused import MICROSOFT, find, scalar, times
 from burnx.ops.kinds import T
-from burnx.ops.operator import REQUIRED, operator
+from burnx.ops.operator import operator
 from burnx.tensor import Tensor
 
 # the attributes that the numbers of an activation are, in their order
@@ -83,7 +83,7 @@ def fused_gemm(
     b: T,
     c: T | None = None,
     *,
-    activation: str = REQUIRED,  # type: ignore[assignment]
+    activation: str = "",
     activation_alpha: float | None = None,
     activation_beta: float | None = None,
     activation_gamma: float | None = None,
@@ -94,6 +94,8 @@ def fused_gemm(
 ) -> T:
     """activation(alpha a b + beta c).  Source: onnxruntime com.microsoft FusedGemm-1"""
     y = find("Gemm")(a, b, c, alpha=alpha, beta=beta, transA=transA, transB=transB)
+    if not activation:
+        return y
     given = {"alpha": activation_alpha, "beta": activation_beta, "gamma": activation_gamma}
     return _activated(
         y, activation, {name: value for name, value in given.items() if value is not None}

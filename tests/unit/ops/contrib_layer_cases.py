@@ -169,7 +169,7 @@ NORMS = [
     *norms(np.float16, 5e-3),
     embed(3, ints([1, 1, 0], [1, 1, 1])),
     embed(3, None, ints([2, 1, 0], [5, 4, 3])),
-    embed(1, None, ints([2, 1, 0]), given={"epsilon": 0.1}),
+    embed(2, None, ints([2, 1, 0]), given={"epsilon": 0.1}),
     embed(2, ints([0, 1, 1], [1, 0, 1]), given={"mask_index_type": 1}, parts=False),
 ]
 ACTIVATED = [
@@ -198,7 +198,14 @@ ACTIVATED = [
                 "transA": 1,
             },
         )
-        for name in ["Elu", "HardSigmoid", "Selu", "ScaledTanh", "ParametricSoftplus", "ThresholdedRelu"]
+        for name in [
+            "Elu",
+            "HardSigmoid",
+            "Selu",
+            "ScaledTanh",
+            "ParametricSoftplus",
+            "ThresholdedRelu",
+        ]
     ),
 ]
 

@@ -27,7 +27,6 @@ CASES = [*contrib_attention_cases.CASES, *contrib_query_cases.CASES, *contrib_la
 ELSEWHERE = ("Quant", "QLinear", "QGemm", "QAttention", "NBits", "QEmbed", "Bnb4", "QMoE", "MoE")
 
 
-@pytest.mark.parametrize("device", ["reference", "cpu"])
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_is_onnxruntimes(case: Case, device: str) -> None:
     assert_same(run_burnx(case, device), run_onnxruntime(case), case)
