@@ -13,6 +13,7 @@ from burnx.ops.contrib_fused import MICROSOFT, find, fused_mat_mul
 from burnx.ops.kinds import T1, T2, Bool, Int32, Int64, T, Tind, U, V
 from burnx.ops.movement import normal_axis
 from burnx.ops.operator import REQUIRED, operator
+from burnx.types import TensorType
 
 
 @operator("TransposeMatMul", since=(1,), domain=MICROSOFT)
@@ -52,6 +53,15 @@ def expand_dims(x: T, axis: Int32) -> T:
     return waist.reshape(x, (*x.shape[:place], 1, *x.shape[place:]))
 
 
+@expand_dims.infer
+def _expand_dims_types(inputs, attributes, count):  # type: ignore[no-untyped-def]
+    """One axis more, wherever it is."""
+    x = inputs[0]
+    if x.shape is None:
+        return [x]
+    return [TensorType(x.dtype, (None,) * (len(x.shape) + 1))]  # type: ignore[arg-type]
+
+
 @operator("GridSample", since=(1,), domain=MICROSOFT)
 def grid_sample(
     x: T1,
@@ -70,7 +80,7 @@ def grid_sample(
 
 @grid_sample.infer
 def _grid_sample_types(inputs, attributes, count):  # type: ignore[no-untyped-def]
-    return [inputs[0]] if inputs[0].shape is None else [type(inputs[0])(inputs[0].dtype, None)]
+    return [TensorType(inputs[0].dtype, None)]
 
 
 @operator("Pad", since=(1,), domain=MICROSOFT)
