@@ -135,14 +135,11 @@ def export_onnx(
     are said in those of ai.onnx.  Raises: TraceError, ExportError.
     """
     from burnx.exporter.onnx_model import write_model
+    from burnx.exporter.standard_ops import in_standard_ops
 
     graph = _trace(model, inputs, dynamic or {}, True)
     graph.output_names = [name for name, _ in named_outputs(graph)]
-    if standard_ops:
-        from burnx.exporter.standard_ops import in_standard_ops
-
-        graph = in_standard_ops(graph)
-    write_model(graph, Path(path), opset)
+    write_model(in_standard_ops(graph, not standard_ops), Path(path), opset)
 
 
 def _check(options: RunOptions) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
@@ -20,20 +20,20 @@ FIRST_FRESH = 1_000_000  # above the numbers that a capture gave to sizes withou
 Aliases = dict[Value, Value]
 
 
-def in_standard_ops(graph: Graph) -> Graph:
-    """The same graph in operators that the installed ONNX knows.
+def in_standard_ops(graph: Graph, keeps_domains: bool = False) -> Graph:
+    """The same graph in operators that the installed ONNX knows; those of other domains may be kept.
 
     Raises: ExportError naming the node, where an operator cannot be said in them.
     """
-    if all(is_standard(node) for node in graph.all_nodes()):
+    if all(is_standard(node, keeps_domains) for node in graph.all_nodes()):
         return graph
     recorder = GraphRecorder(counter=count(FIRST_FRESH))
-    return _said(graph, recorder, {})
+    return _said(graph, _Telling(recorder, {}, keeps_domains))
 
 
-def is_standard(node: Node) -> bool:
+def is_standard(node: Node, keeps_domains: bool = False) -> bool:
     """Whether ONNX has the operator, or the exporter its own words for it."""
-    if node.domain == "burnx":
+    if node.domain == "burnx" or (keeps_domains and node.domain):
         return True
     if (node.domain, node.operator) in SPELLINGS and len(node.outputs) == 1:
         return True
@@ -51,7 +51,20 @@ def _is_older(node: Node) -> bool:
     return any(schema("", node.operator, version) is not None for version in versions)
 
 
-def _said(graph: Graph, recorder: GraphRecorder, aliases: Aliases) -> Graph:
+@dataclass(frozen=True, slots=True)
+class _Telling:
+    """Where nodes are recorded, and what stands for the values of the graph that they come from."""
+
+    recorder: GraphRecorder
+    aliases: Aliases
+    keeps_domains: bool
+
+    def child(self) -> _Telling:
+        return _Telling(self.recorder.child(), self.aliases, self.keeps_domains)
+
+
+def _said(graph: Graph, telling: _Telling) -> Graph:
+    recorder, aliases = telling.recorder, telling.aliases
     made = recorder.graph
     made.name, made.inputs, made.defaults = graph.name, list(graph.inputs), graph.defaults
     made.doc, made.metadata = graph.doc, graph.metadata
@@ -61,18 +74,19 @@ def _said(graph: Graph, recorder: GraphRecorder, aliases: Aliases) -> Graph:
         recorder.settle(value)
     for node in graph.nodes:
         with located(node.place), recorder.ambient():
-            if is_standard(node):
-                _kept(node, recorder, aliases)
+            if is_standard(node, telling.keeps_domains):
+                _kept(node, telling)
             else:
-                _lowered(node, recorder, aliases)
+                _lowered(node, telling)
     made.outputs = [aliases.get(value, value) for value in graph.outputs]
     return made
 
 
-def _kept(node: Node, recorder: GraphRecorder, aliases: Aliases) -> None:
+def _kept(node: Node, telling: _Telling) -> None:
+    recorder, aliases = telling.recorder, telling.aliases
     inputs = [None if value is None else aliases.get(value, value) for value in node.inputs]
     attributes = {
-        name: _said(value, recorder.child(), aliases) if isinstance(value, Graph) else value
+        name: _said(value, telling.child()) if isinstance(value, Graph) else value
         for name, value in node.attributes.items()
     }
     copy = Node(
@@ -91,12 +105,13 @@ def _kept(node: Node, recorder: GraphRecorder, aliases: Aliases) -> None:
         recorder.settle(value)
 
 
-def _lowered(node: Node, recorder: GraphRecorder, aliases: Aliases) -> None:
+def _lowered(node: Node, telling: _Telling) -> None:
+    recorder, aliases = telling.recorder, telling.aliases
     builder = Builder(operators(), counter=recorder.counter)
     env: Env = {}
-    inputs: list[Tensor | None] = []
-    for value in node.inputs:
-        inputs.append(None if value is None else _operand(value, builder, env, recorder, aliases))
+    inputs = [
+        None if value is None else _operand(value, builder, env, telling) for value in node.inputs
+    ]
     operator = find(node.domain, node.operator)
     try:
         with builder.ambient():
@@ -119,15 +134,9 @@ def _lowered(node: Node, recorder: GraphRecorder, aliases: Aliases) -> None:
         recorder.settle(old)
 
 
-def _operand(
-    value: Value,
-    builder: Builder,
-    env: Env,
-    recorder: GraphRecorder,
-    aliases: Mapping[Value, Value],
-) -> Tensor:
+def _operand(value: Value, builder: Builder, env: Env, telling: _Telling) -> Tensor:
     """An input of a node in the program that its operator becomes."""
-    own = aliases.get(value, value)
+    own = telling.aliases.get(value, value)
     if own.array is not None:
         tensor = builder.constant(own.array)
     else:
@@ -135,5 +144,5 @@ def _operand(
         known: Any = value.known
         tensor.ref.known = known
     var: Any = tensor.ref
-    env[var] = Tensor(recorder, own)
+    env[var] = Tensor(telling.recorder, own)
     return tensor

@@ -59,10 +59,45 @@ _SAME = {
     "is_inf": "IsInf",
     **{
         name: name.capitalize()
-        for name in "neg abs sign floor ceil round sqrt exp log sin cos tan tanh erf".split()
+        for name in [
+            "neg",
+            "abs",
+            "sign",
+            "floor",
+            "ceil",
+            "round",
+            "sqrt",
+            "exp",
+            "log",
+            "sin",
+            "cos",
+            "tan",
+            "tanh",
+            "erf",
+        ]
     },
 }
 _SHIFTS = {"shift_left": "LEFT", "shift_right": "RIGHT"}
+
+
+def _one(x: Any) -> Any:
+    return np.array(1, x.dtype)
+
+
+def _floored(a: Any, b: Any) -> Any:
+    """a - floor(a / b) b, which Mod is for integers alone in the older opsets."""
+    if a.dtype.kind in "iu":
+        return say("Mod", a, b)
+    return say("Sub", a, say("Mul", say("Floor", say("Div", a, b)), b))
+
+
+_COMPOSED: dict[str, Callable[..., Any]] = {
+    "expm1": lambda x: say("Sub", say("Exp", x), _one(x)),
+    "log1p": lambda x: say("Log", say("Add", x, _one(x))),
+    "softplus": lambda x: say("Softplus", x),
+    "trunc_mod": lambda a, b: say("Mod", a, b, fmod=1),
+    "floor_mod": _floored,
+}
 
 
 def _map(inputs: list[Any], given: Mapping[str, Any]) -> Any:
@@ -71,8 +106,8 @@ def _map(inputs: list[Any], given: Mapping[str, Any]) -> Any:
         return say(_SAME[function], *inputs)
     if function in _SHIFTS:
         return _shifted(inputs, _SHIFTS[function])
-    if function == "trunc_mod":
-        return say("Mod", *inputs, fmod=1)
+    if function in _COMPOSED:
+        return _COMPOSED[function](*inputs)
     raise ExportError(f'no standard operator is the function "{function}"')
 
 

@@ -12,7 +12,7 @@ import burnx
 from burnx.conformance.backend_tests import BackendTest, DataSet
 from burnx.conformance.routes import Bench, try_route
 from tests.unit.ops import contrib_attention_cases, contrib_layer_cases, contrib_query_cases
-from tests.unit.ops.contrib_models import Case, model_of, run_burnx, run_onnxruntime
+from tests.unit.ops.contrib_models import Case, model_of, run_onnxruntime
 
 CASES = [*contrib_attention_cases.CASES, *contrib_query_cases.CASES, *contrib_layer_cases.CASES]
 ENGINE: Any = SimpleNamespace(
