@@ -76,11 +76,8 @@ def group_query_attention(
         raise ModelError(f"qk_output is 0, 1 or 2 of a whole cache, not {qk_output}")
     heads = _split(query, key, value, num_heads, kv_num_heads)
     step = _step(seqlens_k, query_seqlens, heads.q.shape[2])
-    weights = (q_norm_weight, q_norm_epsilon), (k_norm_weight, k_norm_epsilon)
-    q, k = (
-        _normed(x, weight, qk_norm_epsilon if epsilon is None else epsilon)
-        for x, (weight, epsilon) in zip((heads.q, heads.k), weights, strict=True)
-    )
+    q = _normed(heads.q, q_norm_weight, (q_norm_epsilon, qk_norm_epsilon))
+    k = _normed(heads.k, k_norm_weight, (k_norm_epsilon, qk_norm_epsilon))
     if do_rotary:
         prompt = None if query_seqlens is not None else total_sequence_length
         ids = _positions(step, heads.q.shape[2], position_ids, prompt)
@@ -142,10 +139,11 @@ def _split(
     return Heads(*parts)
 
 
-def _normed(x: Tensor, weight: Tensor | None, epsilon: float) -> Tensor:
-    """Each head over its root mean square."""
+def _normed(x: Tensor, weight: Tensor | None, epsilons: tuple[float | None, float]) -> Tensor:
+    """Each head over its root mean square; its own epsilon goes before the common one."""
     if weight is None:
         return x
+    epsilon = epsilons[1] if epsilons[0] is None else epsilons[0]
     wide = waist.cast_to(x, compute_dtype(x.dtype))
     mean = mean_along(waist.map("mul", wide, wide), (3,))
     root = waist.map("sqrt", waist.map("add", mean, number(epsilon, mean)))

@@ -41,6 +41,8 @@ def rotary_embedding(
     heads_first = input
     if input.ndim == 3:
         heads = num_heads or divided(input.shape[2], turned, "the hidden size")
+        if not isinstance(heads, int):
+            raise ModelError(f"RotaryEmbedding needs the number of heads, which is {heads} here")
         heads_first = split_heads(input, heads)
     result = turn_heads(heads_first, position_ids, cos_cache, sin_cache, bool(interleaved))
     return join_heads(result) if input.ndim == 3 else result
@@ -52,9 +54,9 @@ def turn_heads(x: Tensor, ids: Tensor, cos: Tensor, sin: Tensor, interleaved: bo
     turned = 2 * cos.shape[1]
     wide = compute_dtype(x.dtype)
     places = positions(ids, seq)
-    angles = [_at(cache, places) for cache in at_dtype([cos, sin], wide)]
+    cosines, sines = (_at(cache, places) for cache in at_dtype([cos, sin], wide))
     source = waist.cast_to(x, wide)
-    result = rotated(waist.slice_axis(source, 3, 0, turned), *angles, interleaved)
+    result = rotated(waist.slice_axis(source, 3, 0, turned), cosines, sines, interleaved)
     if turned != size:
         rest = waist.slice_axis(source, 3, turned, size - turned)
         result = waist.reshape(waist.concat([result, rest], 3), x.shape)
