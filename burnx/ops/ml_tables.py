@@ -11,12 +11,10 @@ from burnx import waist
 from burnx.dtype import string
 from burnx.errors import ModelError, ShapeError
 from burnx.ops.kinds import T1, T2, Int64, T
+from burnx.ops.ml_scores import ML, Array
 from burnx.ops.operator import operator
 from burnx.shape import product
 from burnx.types import TensorType
-
-ML = "ai.onnx.ml"
-Array = np.ndarray[Any, Any]
 
 
 @operator("ArrayFeatureExtractor", since=(1,), domain=ML)
