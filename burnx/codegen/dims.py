@@ -64,6 +64,8 @@ def type_text(kind: Type) -> str:
     if isinstance(kind, OptionalType):
         return f"{type_text(kind.element)} or None"
     if isinstance(kind, MapType):
-        return f"map from {dtype_name(kind.key)} to {type_text(kind.value).removeprefix('() ')}"
+        value = kind.value
+        what = dtype_name(value.dtype) if isinstance(value, TensorType) else type_text(value)
+        return f"map from {dtype_name(kind.key)} to {what}"
     dims = "(...)" if kind.shape is None else f"({', '.join(dim_text(dim) for dim in kind.shape)})"
     return dims if kind.dtype == float32 else f"{dims} {dtype_name(kind.dtype)}"
