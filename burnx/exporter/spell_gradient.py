@@ -11,6 +11,7 @@ from typing import Any
 from burnx.builder import Builder, remove_dead
 from burnx.errors import ExportError
 from burnx.exporter.spell_primitives import WRITERS, PrimitiveWriter
+from burnx.exporter.spell_products import PRODUCTS
 from burnx.exporter.spelling import Emitter, Spelling
 from burnx.graph import Graph, Node, Value
 from burnx.ops import find, operators
@@ -38,7 +39,8 @@ def spell_gradient(node: Node, emitter: Emitter) -> list[Value]:
             results = operator.lower(builder, inputs, node.attributes, len(node.outputs))
     except Undetermined as need:
         raise ExportError(f"Gradient is not written in standard operators where {need}") from need
-    given = {id(tensor.ref): value for value, tensor in builder.env.items()}
+    # inputs of the inner graph came later than the values that are given for them
+    given = {id(tensor.ref): value for value, tensor in reversed(builder.env.items())}
     program = remove_dead(builder.finish(results))
     values = {
         id(var): emitter.resolve(given[id(var)]) for var in program.inputs if id(var) in given
@@ -49,7 +51,7 @@ def spell_gradient(node: Node, emitter: Emitter) -> list[Value]:
 
 def _write(program: Program, writer: PrimitiveWriter) -> list[Value]:
     for instruction in program.instructions:
-        write = WRITERS.get(instruction.primitive)
+        write = {**WRITERS, **PRODUCTS}.get(instruction.primitive)
         if write is None:
             raise ExportError(
                 f"the primitive {instruction.primitive} has no standard operator, {instruction.place}"

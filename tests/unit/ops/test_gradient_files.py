@@ -1,0 +1,184 @@
+"""Gradient in files: what its names mean, on every route."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import NodeProto, TensorProto, helper
+
+import burnx
+from burnx.conformance.generated import import_generated
+from burnx.tensor import to_numpy
+
+Array = np.ndarray[Any, Any]
+FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
+TRAINING = "ai.onnx.preview.training"
+node = helper.make_node
+
+
+def gradient(inputs: Sequence[str], outputs: Sequence[str], **names: Any) -> NodeProto:
+    return node("Gradient", inputs, outputs, domain=TRAINING, **names)
+
+
+def model_of(
+    nodes: Sequence[NodeProto],
+    inputs: Mapping[str, tuple[int, Sequence[int | str]]],
+    outputs: Sequence[str],
+    weights: Mapping[str, Array] | None = None,
+) -> onnx.ModelProto:
+    graph = helper.make_graph(
+        list(nodes),
+        "training",
+        [helper.make_tensor_value_info(name, *kind) for name, kind in inputs.items()],
+        [onnx.ValueInfoProto(name=name) for name in outputs],
+        [onnx.numpy_helper.from_array(array, name) for name, array in (weights or {}).items()],
+    )
+    opsets = [helper.make_opsetid("", 20), helper.make_opsetid(TRAINING, 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=9)
+
+
+def routes(model: onnx.ModelProto, feeds: Mapping[str, Array], folder: Path) -> dict[str, Any]:
+    """What the model gives when it is run, from its source, and exported from that to onnxruntime."""
+    onnx.save(model, folder / "model.onnx")
+    burnx.import_onnx(str(folder / "model.onnx"), str(folder / "model.py"))
+    network = import_generated(folder / "model.py").Model.load()
+    called = network(*feeds.values())
+    burnx.export_onnx(network, feeds, str(folder / "out.onnx"))
+    session = onnxruntime.InferenceSession(folder / "out.onnx", providers=["CPUExecutionProvider"])
+    return {
+        "run": list(burnx.load(model).run(feeds).values()),
+        "source": to_numpy(list(called) if isinstance(called, tuple) else [called]),
+        "roundtrip": session.run(None, dict(feeds)),
+    }
+
+
+def check(
+    model: onnx.ModelProto, feeds: Mapping[str, Array], wanted: Sequence[Array], folder: Path
+) -> None:
+    """Raises: AssertionError unless every route gives what is wanted."""
+    for route, found in routes(model, feeds, folder).items():
+        for right, value in zip(wanted, found, strict=True):
+            np.testing.assert_allclose(value, right, rtol=1e-5, atol=1e-6, err_msg=route)
+
+
+X = np.array([[0.5, -1.0, 2.0], [1.5, 0.25, -0.5]], np.float32)
+W = np.array([[0.2, -0.3], [0.4, 0.1], [-0.6, 0.7]], np.float32)
+LINEAR = [node("MatMul", ["x", "w"], ["h"]), node("Mul", ["h", "h"], ["y"])]
+
+
+def test_weights_are_differentiated_by_and_the_batch_stays_open(tmp_path: Path) -> None:
+    nodes = [*LINEAR, gradient(["w", "x"], ["dw"], xs=["w"], zs=["x"], y="y")]
+    model = model_of(nodes, {"x": (FLOAT, ["batch", 3])}, ["y", "dw"], {"w": W})
+    check(model, {"x": X}, [(X @ W) ** 2, X.T @ (2 * (X @ W))], tmp_path)
+
+
+def test_a_tensor_in_the_middle_may_be_named(tmp_path: Path) -> None:
+    nodes = [*LINEAR, gradient(["h"], ["dh"], xs=["h"], y="y")]
+    model = model_of(nodes, {"x": (FLOAT, [2, 3])}, ["dh"], {"w": W})
+    check(model, {"x": X}, [2 * (X @ W)], tmp_path)
+
+
+def test_other_values_than_the_named_ones_may_be_given(tmp_path: Path) -> None:
+    nodes = [*LINEAR, gradient(["other"], ["dh"], xs=["h"], y="y")]
+    inputs = {"x": (FLOAT, [2, 3]), "other": (FLOAT, [2, 2])}
+    model = model_of(nodes, inputs, ["y", "dh"], {"w": W})
+    other = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32)
+    check(model, {"x": X, "other": other}, [(X @ W) ** 2, 2 * other], tmp_path)
+
+
+def test_gradients_of_gradients_and_outputs_that_are_left_out(tmp_path: Path) -> None:
+    nodes = [
+        node("Mul", ["a", "a"], ["s"]),
+        node("Mul", ["s", "b"], ["y"]),
+        gradient(["a", "b"], ["da", "db"], xs=["a", "b"], y="y"),
+        gradient(["a", "b"], ["", "dadb"], xs=["a", "b"], y="da"),
+    ]
+    model = model_of(nodes, {"a": (FLOAT, []), "b": (FLOAT, [])}, ["da", "db", "dadb"])
+    a, b = np.float32(3), np.float32(5)
+    feeds = {"a": np.asarray(a), "b": np.asarray(b)}
+    check(model, feeds, [2 * a * b, a * a, 2 * a], tmp_path)
+
+
+def test_what_does_not_depend_on_a_tensor_has_slope_zero(tmp_path: Path) -> None:
+    nodes = [
+        node("Exp", ["a"], ["y"]),
+        node("Floor", ["b"], ["f"]),
+        node("Add", ["y", "f"], ["z"]),
+        gradient(["a", "b"], ["da", "db"], xs=["a", "b"], y="z"),
+    ]
+    model = model_of(nodes, {"a": (FLOAT, [2]), "b": (FLOAT, [2])}, ["da", "db"])
+    a = np.array([0.5, 1.0], np.float32)
+    check(model, {"a": a, "b": a}, [np.exp(a), np.zeros(2)], tmp_path)
+
+
+def test_the_node_may_stand_before_what_it_names() -> None:
+    nodes = [gradient(["a"], ["da"], xs=["a"], y="y"), node("Exp", ["a"], ["y"])]
+    loaded = burnx.load(model_of(nodes, {"a": (FLOAT, [1])}, ["da"]))
+    np.testing.assert_allclose(loaded.run({"a": np.ones(1, np.float32)})["da"], [np.e], rtol=1e-6)
+
+
+def test_sizes_that_are_only_known_while_running() -> None:
+    nodes = [
+        node("ReduceSum", ["x", "axes"], ["s"], keepdims=0),
+        node("Mul", ["s", "s"], ["y"]),
+        gradient(["x", "axes"], ["dx"], xs=["x"], zs=["axes"], y="y"),
+    ]
+    inputs = {"x": (FLOAT, ["a", "b"]), "axes": (INT64, [1])}
+    loaded = burnx.load(model_of(nodes, inputs, ["dx"]))
+    for axis in (0, 1):
+        found = loaded.run({"x": X, "axes": np.array([axis])})["dx"]
+        wanted = np.broadcast_to(2 * X.sum(axis, keepdims=True), X.shape)
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+def test_a_graph_that_is_chosen_by_a_constant() -> None:
+    branches = {
+        f"{name}_branch": helper.make_graph(
+            [node(operator, ["x"], [name])], name, [], [onnx.ValueInfoProto(name=name)]
+        )
+        for name, operator in (("then", "Exp"), ("else", "Neg"))
+    }
+    nodes = [node("If", ["flag"], ["y"], **branches), gradient(["x"], ["dx"], xs=["x"], y="y")]
+    weights = {"flag": np.array(True)}
+    model = model_of(nodes, {"x": (FLOAT, [2, 3])}, ["dx"], weights)
+    found = burnx.load(model).run({"x": X})["dx"]
+    np.testing.assert_allclose(found, np.exp(X), rtol=1e-6)
+
+
+def test_what_has_no_derivative_is_named() -> None:
+    body = helper.make_graph(
+        [node("Mul", ["v", "v"], ["w"]), node("Identity", ["go"], ["on"])],
+        "body",
+        [
+            helper.make_tensor_value_info("i", INT64, []),
+            helper.make_tensor_value_info("go", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("v", FLOAT, [2, 3]),
+        ],
+        [onnx.ValueInfoProto(name="on"), onnx.ValueInfoProto(name="w")],
+    )
+    nodes = [
+        node("Loop", ["n", "", "x"], ["y"], name="squares", body=body),
+        gradient(["x"], ["dx"], xs=["x"], y="y", name="back"),
+    ]
+    model = model_of(nodes, {"x": (FLOAT, [2, 3]), "n": (INT64, [])}, ["dx"])
+    with pytest.raises(burnx.BurnxError, match=r'loop, node "squares" \(Loop\)'):
+        burnx.load(model).run({"x": X, "n": np.array(2)})
+
+
+def test_whole_numbers_have_no_derivative() -> None:
+    nodes = [node("Mul", ["x", "x"], ["y"]), gradient(["x"], ["dx"], xs=["x"], y="y")]
+    model = model_of(nodes, {"x": (INT64, [2])}, ["dx"])
+    with pytest.raises(burnx.BurnxError, match="floats, not by int64"):
+        burnx.load(model)
+
+
+def test_names_and_inputs_are_as_many() -> None:
+    nodes = [node("Exp", ["x"], ["y"]), gradient(["x"], ["dx"], xs=["x", "y"], y="y")]
+    with pytest.raises(burnx.BurnxError, match="xs and zs name each of 1 inputs once"):
+        burnx.load(model_of(nodes, {"x": (FLOAT, [2])}, ["dx"]))
