@@ -92,9 +92,10 @@ def _whole(value: Any) -> int:
         return int(_number(value))
 
 
+# what stands where a sparse map has no key is left open by the standard; these are onnxruntime's
 _CASTS: dict[str, tuple[DType, Callable[[Any], Any], Any]] = {
     "TO_FLOAT": (float32, _number, 0.0),
-    "TO_STRING": (string, _to_text, ""),
+    "TO_STRING": (string, _to_text, "0.f"),
     "TO_INT64": (int64, _whole, 0),
 }
 
