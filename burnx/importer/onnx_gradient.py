@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -23,12 +23,24 @@ def target_name(node: Any) -> str:
     return next((each.s.decode() for each in node.attribute if each.name == "y"), "")
 
 
-def cut_out(
-    target: Value,
-    starts: Sequence[Value],
-    given: Sequence[Tensor],
-    names: Sequence[str],
+def with_function(
+    attributes: Mapping[str, Any],
+    inputs: Sequence[Any],
     recorder: GraphRecorder,
+    find_tensor: Callable[[str], Tensor],
+) -> dict[str, Any]:
+    """The attributes of a Gradient with the graph that gives its tensor in place of that one's name."""
+    names = [*attributes["xs"], *(attributes.get("zs") or ())]
+    if len(names) != len(inputs) or len(set(names)) != len(inputs):
+        raise ModelError(f"xs and zs name each of {len(inputs)} inputs once: found {names}")
+    starts = [cast(Value, find_tensor(name).ref) for name in names]
+    target = cast(Value, find_tensor(attributes["y"]).ref)
+    given = dict(zip(names, inputs, strict=True))
+    return {**attributes, "y": _cut_out(target, starts, given, recorder)}
+
+
+def _cut_out(
+    target: Value, starts: Sequence[Value], given: Mapping[str, Tensor], recorder: GraphRecorder
 ) -> Graph:
     """The nodes between ``starts`` and ``target`` again, as a graph that starts from values like ``given``.
 
@@ -37,7 +49,7 @@ def cut_out(
     inner = recorder.child("y")
     env: dict[Value, Value] = {}
     with inner.ambient():
-        for name, start, tensor in zip(names, starts, given, strict=True):
+        for start, (name, tensor) in zip(starts, given.items(), strict=True):
             env[start] = cast(Value, inner.input(name, tensor.type).ref)
         for node in _between(target, set(starts)):
             _record_again(node, env, inner)
@@ -91,14 +103,3 @@ def _substituted(value: Any, env: Mapping[Value, Value]) -> Any:
         attributes = {name: _substituted(each, env) for name, each in node.attributes.items()}
         nodes.append(replace(node, inputs=inputs, attributes=attributes))
     return replace(value, nodes=nodes, outputs=[env.get(each, each) for each in value.outputs])
-
-
-def check_names(xs: Sequence[str], zs: Sequence[str], count: int) -> list[str]:
-    """The names that the inputs of a Gradient stand for.
-
-    Raises: ModelError if there are not as many, or one twice.
-    """
-    names = [*xs, *zs]
-    if len(names) != count or len(set(names)) != count:
-        raise ModelError(f"xs and zs name each of {count} inputs once: found {names}")
-    return names

@@ -21,7 +21,7 @@ from burnx.importer.onnx_attributes import attribute_value
 from burnx.importer.onnx_bodies import parameter_types, widened
 from burnx.importer.onnx_checks import check_attribute_kinds, check_calls
 from burnx.importer.onnx_file import OnnxFile, sparse_array, tensor_array
-from burnx.importer.onnx_gradient import check_names, cut_out, is_gradient
+from burnx.importer.onnx_gradient import is_gradient, with_function
 from burnx.importer.onnx_order import in_order
 from burnx.importer.onnx_types import declared_type, refine
 from burnx.importer.onnx_version import Version, resolve
@@ -187,22 +187,9 @@ class Reader:
         check_attribute_kinds(node.attribute, domain, node.op_type, opset)
         attributes = self._attributes(node, recorder, scope, inputs, version)
         if is_gradient(node):
-            attributes["y"] = self._differentiated(attributes, inputs, recorder, scope)
+            attributes = with_function(attributes, inputs, recorder, scope.find)
             return self._call(version, inputs, attributes, len(attributes["xs"]), recorder)
         return self._call(version, inputs, attributes, len(node.output), recorder)
-
-    def _differentiated(
-        self,
-        attributes: Mapping[str, Any],
-        inputs: Sequence[Any],
-        recorder: GraphRecorder,
-        scope: Scope,
-    ) -> Graph:
-        """What a Gradient names, as a graph; the names of its tensors are those of the file."""
-        names = check_names(attributes["xs"], attributes.get("zs") or (), len(inputs))
-        starts = [value_of(scope.find(name)) for name in names]
-        target = value_of(scope.find(attributes["y"]))
-        return cut_out(target, starts, inputs, names, recorder)
 
     def _call(
         self,
