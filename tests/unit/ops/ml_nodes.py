@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,9 @@ import onnxruntime
 from onnx import helper
 
 import burnx
+from burnx.conformance.generated import import_generated
 from burnx.conformance.tolerance import close
+from burnx.tensor import to_numpy
 
 Array = np.ndarray[Any, Any]
 ML = "ai.onnx.ml"
@@ -61,3 +64,19 @@ def check(op_type: str, *xs: Array, device: str = "reference", **options: Any) -
 def floats(rng: np.random.Generator, count: int) -> list[float]:
     """Numbers that are float32 exactly."""
     return [float(each) for each in rng.normal(size=count).astype(np.float32)]
+
+
+def on_routes(model: onnx.ModelProto, feeds: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """What a model gives when it is run, from its source, and exported again to onnxruntime."""
+    onnx.save(model, folder / "model.onnx")
+    burnx.import_onnx(str(folder / "model.onnx"), str(folder / "model.py"))
+    network = import_generated(folder / "model.py").Model.load()
+    called = network(*feeds.values())
+    burnx.export_onnx(network, feeds, str(folder / "out.onnx"))
+    onnx.checker.check_model(folder / "out.onnx", full_check=True)
+    session = onnxruntime.InferenceSession(folder / "out.onnx", providers=["CPUExecutionProvider"])
+    return {
+        "run": list(burnx.load(model).run(feeds).values()),
+        "source": to_numpy(list(called) if isinstance(called, tuple) else [called]),
+        "roundtrip": session.run(None, dict(feeds)),
+    }

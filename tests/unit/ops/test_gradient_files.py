@@ -8,13 +8,11 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import NodeProto, TensorProto, helper
 
 import burnx
-from burnx.conformance.generated import import_generated
-from burnx.tensor import to_numpy
+from tests.unit.ops.ml_nodes import on_routes
 
 Array = np.ndarray[Any, Any]
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
@@ -43,26 +41,11 @@ def model_of(
     return helper.make_model(graph, opset_imports=opsets, ir_version=9)
 
 
-def routes(model: onnx.ModelProto, feeds: Mapping[str, Array], folder: Path) -> dict[str, Any]:
-    """What the model gives when it is run, from its source, and exported from that to onnxruntime."""
-    onnx.save(model, folder / "model.onnx")
-    burnx.import_onnx(str(folder / "model.onnx"), str(folder / "model.py"))
-    network = import_generated(folder / "model.py").Model.load()
-    called = network(*feeds.values())
-    burnx.export_onnx(network, feeds, str(folder / "out.onnx"))
-    session = onnxruntime.InferenceSession(folder / "out.onnx", providers=["CPUExecutionProvider"])
-    return {
-        "run": list(burnx.load(model).run(feeds).values()),
-        "source": to_numpy(list(called) if isinstance(called, tuple) else [called]),
-        "roundtrip": session.run(None, dict(feeds)),
-    }
-
-
 def check(
     model: onnx.ModelProto, feeds: Mapping[str, Array], wanted: Sequence[Array], folder: Path
 ) -> None:
     """Raises: AssertionError unless every route gives what is wanted."""
-    for route, found in routes(model, feeds, folder).items():
+    for route, found in on_routes(model, feeds, folder).items():
         for right, value in zip(wanted, found, strict=True):
             np.testing.assert_allclose(value, right, rtol=1e-5, atol=1e-6, err_msg=route)
 
@@ -182,3 +165,37 @@ def test_names_and_inputs_are_as_many() -> None:
     nodes = [node("Exp", ["x"], ["y"]), gradient(["x"], ["dx"], xs=["x", "y"], y="y")]
     with pytest.raises(burnx.BurnxError, match="xs and zs name each of 1 inputs once"):
         burnx.load(model_of(nodes, {"x": (FLOAT, [2])}, ["dx"]))
+
+
+def test_training_in_a_loop(tmp_path: Path) -> None:
+    """Gradient descent: the loop carries the weight, and its body differentiates by it."""
+    body = helper.make_graph(
+        [
+            node("MatMul", ["x", "v"], ["h"]),
+            node("Sub", ["h", "t"], ["d"]),
+            node("ReduceSumSquare", ["d"], ["loss"], keepdims=0),
+            gradient(["v"], ["dv"], xs=["v"], y="loss"),
+            node("Mul", ["dv", "rate"], ["step"]),
+            node("Sub", ["v", "step"], ["next"]),
+            node("Identity", ["go"], ["on"]),
+        ],
+        "body",
+        [
+            helper.make_tensor_value_info("i", INT64, []),
+            helper.make_tensor_value_info("go", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("v", FLOAT, [3, 2]),
+        ],
+        [onnx.ValueInfoProto(name=name) for name in ("on", "next", "loss")],
+    )
+    nodes = [node("Loop", ["n", "", "w"], ["trained", "losses"], body=body)]
+    inputs = {"x": (FLOAT, ["batch", 3]), "t": (FLOAT, ["batch", 2]), "n": (INT64, [])}
+    weights = {"w": W, "rate": np.float32(0.05)}
+    target = np.array([[1.0, 0.0], [0.0, 1.0]], np.float32)
+    wanted, losses = W.copy(), []
+    for _ in range(4):
+        away = X @ wanted - target
+        losses.append((away**2).sum())
+        wanted = wanted - np.float32(0.05) * (X.T @ (2 * away))
+    model = model_of(nodes, inputs, ["trained", "losses"], weights)
+    feeds = {"x": X, "t": target, "n": np.array(4)}
+    check(model, feeds, [wanted, np.array(losses)], tmp_path)

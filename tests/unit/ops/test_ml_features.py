@@ -8,15 +8,12 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
 import burnx
-from burnx.conformance.generated import import_generated
 from burnx.conformance.tolerance import close
-from burnx.tensor import to_numpy
-from tests.unit.ops.ml_nodes import ML, Array, check, run
+from tests.unit.ops.ml_nodes import ML, Array, check, on_routes, run
 
 ROWS = np.array([[-1.0, 2.0, -3.0], [0.0, 0.0, 0.0], [-1.5, -2.0, -0.5]])
 
@@ -157,22 +154,6 @@ def map_model(
 def map_node(op_type: str, kind: onnx.TypeProto, **attributes: Any) -> onnx.ModelProto:
     node = helper.make_node(op_type, ["x"], ["y"], domain=ML, **attributes)
     return map_model([node], {"x": kind}, ["y"])
-
-
-def on_routes(model: onnx.ModelProto, feeds: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """What a model gives when it is run, from its source, and exported again to onnxruntime."""
-    onnx.save(model, folder / "model.onnx")
-    burnx.import_onnx(str(folder / "model.onnx"), str(folder / "model.py"))
-    network = import_generated(folder / "model.py").Model.load()
-    called = network(*feeds.values())
-    burnx.export_onnx(network, feeds, str(folder / "out.onnx"))
-    onnx.checker.check_model(folder / "out.onnx", full_check=True)
-    session = onnxruntime.InferenceSession(folder / "out.onnx", providers=["CPUExecutionProvider"])
-    return {
-        "run": list(burnx.load(model).run(feeds).values()),
-        "source": to_numpy(list(called) if isinstance(called, tuple) else [called]),
-        "roundtrip": session.run(None, dict(feeds)),
-    }
 
 
 STRING, INT64, FLOAT = TensorProto.STRING, TensorProto.INT64, TensorProto.FLOAT
