@@ -129,6 +129,9 @@ class Builder(Writer):
             for node in graph.nodes:
                 self.place = node.place
                 self._run_node(node)
+        except Undetermined as need:
+            need.args = (f"{need}, {self.place}",)  # it is another node that will wait
+            raise
         finally:
             self.place = outer
         return [self.lookup(value) for value in graph.outputs]

@@ -13,7 +13,7 @@ from burnx.dtype import is_complex, is_float
 from burnx.errors import DTypeError
 from burnx.gradients.rules import RULES, Step, filled
 from burnx.program import Instruction
-from burnx.tensor import Tensor, recorder_of
+from burnx.tensor import Tensor, Undetermined, recorder_of
 from burnx.types import TensorType
 
 
@@ -98,7 +98,11 @@ def _back(
         raise step.refuse(f"the primitive {instruction.primitive}")
     if any(each is not None and is_complex(each.dtype) for each in step.inputs if _is_tensor(each)):
         raise step.refuse("complex numbers")
-    return back(step, *given)
+    try:
+        return back(step, *given)
+    except Undetermined as need:
+        need.args = (f"{need}, {step.place}",)  # it is the Gradient that will wait
+        raise
 
 
 def _is_tensor(x: Tensor | None) -> bool:
