@@ -27,13 +27,30 @@ def gradients(
     for x in xs:
         if not isinstance(x.type, TensorType) or not is_float(x.dtype):
             raise DTypeError(f"Gradient differentiates by floats, not by {x.type}")
-    builder: Any = recorder_of([*xs, *others])
+
+    def run(places: Sequence[Tensor]) -> list[Tensor]:
+        return [function([*places, *others])]
+
+    found = pull_back(run, xs, None)
+    return [filled(0, x) if each is None else each for x, each in zip(xs, found, strict=True)]
+
+
+def pull_back(
+    function: Callable[[Sequence[Tensor]], list[Tensor]],
+    xs: Sequence[Tensor],
+    by: Sequence[Tensor | None] | None,
+) -> list[Tensor | None]:
+    """The derivatives by ``xs``, given those by the results of ``function(xs)``; None stands for zeros.
+
+    Without ``by`` it is the sum of the results that is differentiated.
+    """
+    builder: Any = recorder_of(xs)
     places = [_free(builder, x) for x in xs]
     start = len(builder.program.instructions)
-    result = function([*places, *others])
+    results = function(places)
     tape = builder.program.instructions[start:]
-    found = _walk_back(builder, tape, places, result)
-    return [filled(0, x) if each is None else each for x, each in zip(xs, found, strict=True)]
+    given = [filled(1, each) for each in results] if by is None else by
+    return _walk_back(builder, tape, places, list(zip(results, given, strict=True)))
 
 
 def _free(builder: Any, x: Tensor) -> Tensor:
@@ -44,25 +61,29 @@ def _free(builder: Any, x: Tensor) -> Tensor:
 
 
 def _walk_back(
-    builder: Any, tape: Sequence[Instruction], places: Sequence[Tensor], result: Tensor
+    builder: Any,
+    tape: Sequence[Instruction],
+    places: Sequence[Tensor],
+    ends: Sequence[tuple[Tensor, Tensor | None]],
 ) -> list[Tensor | None]:
     active = _active(tape, {id(place.ref) for place in places})
     found: dict[int, Tensor] = {}
-    last = builder.adopt(result)
-    if id(last) in active:
-        found[id(last)] = filled(1, result)
+
+    def add(var: Any, slope: Tensor | None) -> None:
+        if slope is not None and id(var) in active:
+            before = found.get(id(var))
+            found[id(var)] = slope if before is None else waist.map("add", before, slope)
+
+    for result, slope in ends:
+        add(builder.adopt(result), slope)
     for instruction in reversed(tape):
         given = [found.get(id(var)) for var in instruction.outputs]
         takes = [id(var) in active for var in instruction.inputs]
         if not any(takes) or all(each is None for each in given):
             continue
-        for var, by_input in zip(
-            instruction.inputs, _back(builder, instruction, given), strict=True
-        ):
-            if by_input is None or id(var) not in active:
-                continue
-            before = found.get(id(var))
-            found[id(var)] = by_input if before is None else waist.map("add", before, by_input)
+        slopes = _back(builder, instruction, given, tuple(takes))
+        for var, slope in zip(instruction.inputs, slopes, strict=True):
+            add(var, slope)
     return [found.get(id(place.ref)) for place in places]
 
 
@@ -81,7 +102,10 @@ def _is_smooth(kind: Any) -> bool:
 
 
 def _back(
-    builder: Any, instruction: Instruction, given: Sequence[Tensor | None]
+    builder: Any,
+    instruction: Instruction,
+    given: Sequence[Tensor | None],
+    takes: tuple[bool, ...],
 ) -> Sequence[Tensor | None]:
     def seen(var: Any) -> Any:
         return None if var is None else Tensor(builder, var)
@@ -91,6 +115,7 @@ def _back(
         tuple(map(seen, instruction.inputs)),
         tuple(map(seen, instruction.outputs)),
         instruction.attributes,
+        takes,
         instruction.place,
     )
     back = RULES.get(instruction.primitive)

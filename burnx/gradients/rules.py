@@ -17,12 +17,16 @@ Rule: TypeAlias = "Callable[..., Cotangents]"
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One primitive that was applied: its operands, its results, and the node it came from."""
+    """One primitive that was applied: its operands, its results, and the node it came from.
+
+    ``takes`` says by which of the operands a derivative is wanted.
+    """
 
     primitive: str
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     attributes: Mapping[str, Any]
+    takes: tuple[bool, ...]
     place: str = ""
 
     @property

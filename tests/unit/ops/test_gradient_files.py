@@ -134,24 +134,83 @@ def test_a_graph_that_is_chosen_by_a_constant() -> None:
     np.testing.assert_allclose(found, np.exp(X), rtol=1e-6)
 
 
-def test_what_has_no_derivative_is_named() -> None:
-    body = helper.make_graph(
-        [node("Mul", ["v", "v"], ["w"]), node("Identity", ["go"], ["on"])],
+def loop_of_squares() -> onnx.GraphProto:
+    return helper.make_graph(
+        [
+            node("Mul", ["v", "v"], ["s"]),
+            node("Mul", ["s", "b"], ["w"]),
+            node("Identity", ["go"], ["on"]),
+        ],
         "body",
         [
             helper.make_tensor_value_info("i", INT64, []),
             helper.make_tensor_value_info("go", TensorProto.BOOL, []),
             helper.make_tensor_value_info("v", FLOAT, [2, 3]),
         ],
-        [onnx.ValueInfoProto(name="on"), onnx.ValueInfoProto(name="w")],
+        [onnx.ValueInfoProto(name=name) for name in ("on", "w", "v")],
     )
+
+
+def test_loops_go_back_through_their_turns() -> None:
+    """Two turns of b v²: the last value and what every turn started from both count."""
     nodes = [
-        node("Loop", ["n", "", "x"], ["y"], name="squares", body=body),
+        node("Loop", ["n", "", "x"], ["y", "all"], body=loop_of_squares()),
+        node("ReduceSum", ["all"], ["sum"], keepdims=0),
+        node("Add", ["y", "sum"], ["z"]),
+        gradient(["x", "b"], ["dx", "db"], xs=["x", "b"], y="z"),
+    ]
+    inputs = {"x": (FLOAT, [2, 3]), "b": (FLOAT, []), "n": (INT64, [])}
+    loaded = burnx.load(model_of(nodes, inputs, ["dx", "db"]))
+    b = np.float32(1.5)
+    found = loaded.run({"x": X, "b": np.asarray(b), "n": np.array(2)})
+    # y = b³ x⁴, and the turns start from x and b x², each counted for all six elements of z
+    np.testing.assert_allclose(found["dx"], 4 * b**3 * X**3 + 6 * (1 + 2 * b * X), rtol=1e-5)
+    slope = (3 * b**2 * X**4).sum() + 6 * (X**2).sum()
+    np.testing.assert_allclose(found["db"], slope, rtol=1e-5)
+
+
+def test_a_loop_that_never_runs() -> None:
+    nodes = [
+        node("Loop", ["n", "", "x"], ["y", "all"], body=loop_of_squares()),
+        gradient(["x", "b"], ["dx", "db"], xs=["x", "b"], y="y"),
+    ]
+    inputs = {"x": (FLOAT, [2, 3]), "b": (FLOAT, []), "n": (INT64, [])}
+    loaded = burnx.load(model_of(nodes, inputs, ["dx", "db"]))
+    found = loaded.run({"x": X, "b": np.asarray(np.float32(2)), "n": np.array(0)})
+    np.testing.assert_array_equal(found["dx"], np.ones((2, 3)))
+    np.testing.assert_array_equal(found["db"], 0)
+
+
+def test_a_branch_goes_back_through_the_side_that_was_taken() -> None:
+    branches = {
+        f"{name}_branch": helper.make_graph(
+            [node("Mul", ["x", factor], [name])], name, [], [onnx.ValueInfoProto(name=name)]
+        )
+        for name, factor in (("then", "x"), ("else", "b"))
+    }
+    nodes = [
+        node("If", ["flag"], ["y"], **branches),
+        gradient(["x", "b"], ["dx", "db"], xs=["x", "b"], y="y"),
+    ]
+    inputs = {"x": (FLOAT, [2, 3]), "b": (FLOAT, [2, 3]), "flag": (TensorProto.BOOL, [])}
+    loaded = burnx.load(model_of(nodes, inputs, ["dx", "db"]))
+    for flag, dx, db in ((True, 2 * X, 0 * X), (False, 3 * X, X)):
+        found = loaded.run({"x": X, "b": 3 * X, "flag": np.array(flag)})
+        np.testing.assert_allclose(found["dx"], dx)
+        np.testing.assert_allclose(found["db"], db)
+
+
+def test_what_has_no_derivative_is_named() -> None:
+    nodes = [
+        node("SequenceConstruct", ["x"], ["s"], name="list"),
+        node("ConcatFromSequence", ["s"], ["y"], axis=0, name="join"),
         gradient(["x"], ["dx"], xs=["x"], y="y", name="back"),
     ]
-    model = model_of(nodes, {"x": (FLOAT, [2, 3]), "n": (INT64, [])}, ["dx"])
-    with pytest.raises(burnx.BurnxError, match=r'loop, node "squares" \(Loop\)'):
-        burnx.load(model).run({"x": X, "n": np.array(2)})
+    model = model_of(nodes, {"x": (FLOAT, [2, 3])}, ["dx"])
+    with pytest.raises(
+        burnx.BurnxError, match=r'runs in Python, node "join" \(ConcatFromSequence\)'
+    ):
+        burnx.load(model).run({"x": X})
 
 
 def test_whole_numbers_have_no_derivative() -> None:
