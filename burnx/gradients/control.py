@@ -80,13 +80,7 @@ def loop_rule(step: Step, *by: Tensor | None) -> Cotangents:
     program: Program = step.attributes["program"]
     count = len(program.inputs) - 2
     carried, captured = step.inputs[2 : 2 + count], step.inputs[2 + count :]
-    for var in program.inputs[2:]:
-        if (
-            not isinstance(var.type, TensorType)
-            or var.type.shape is None
-            or var.type != _same(step, var, program)
-        ):
-            raise step.refuse("a loop that carries what changes its shape, or sequences")
+    _check_steady(step, program)
     turns, *history = _history(step, program, carried, captured)
     smooth = [place for place, x in enumerate(carried) if _is_smooth(x)]
     wanted = [place - 2 - count for place in _taken(step, 2 + count)]
@@ -144,10 +138,11 @@ def _history(
     return waist.repeat(trips, condition, list(carried), forward)[count:]
 
 
-def _same(step: Step, var: object, program: Program) -> object:
-    """The type of what a loop carries into its first turn, as its body sees it."""
-    place = program.inputs.index(var)
-    return step.inputs[place].type
+def _check_steady(step: Step, program: Program) -> None:
+    """Raises: UnsupportedError unless what a loop carries keeps its type: only then can it be stacked."""
+    for var, start in zip(program.inputs[2:], step.inputs[2:], strict=False):
+        if not isinstance(var.type, TensorType) or var.type.shape is None or var.type != start.type:
+            raise step.refuse("a loop that carries sequences, or what changes its shape")
 
 
 def _from_the_end(turns: Tensor, turn: Tensor) -> Tensor:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
 from burnx import waist
 from burnx.dtype import int64
-from burnx.gradients.rules import Cotangents, Step, filled, rule
+from burnx.gradients.rules import Cotangents, Step, filled, over, rule, times, where
 from burnx.tensor import Tensor
 
 
@@ -45,24 +49,71 @@ def gather_nd_rule(step: Step, by: Tensor) -> Cotangents:
 
 @rule("scatter_along")
 def scatter_along_rule(step: Step, by: Tensor) -> Cotangents:
-    _, indices, updates = step.inputs
-    axis, reduction = step.attributes["axis"], step.attributes["reduction"]
-    by_updates = waist.take_along(by, indices, axis)
-    if reduction == "add":
-        return [by, None, by_updates]
-    if reduction != "none":
-        raise step.refuse(f"a scatter that combines by {reduction}")
-    rest = waist.scatter_along(by, indices, filled(0, updates), axis, "none")
-    return [rest, None, by_updates]
+    x, indices, updates = step.inputs
+    axis = step.attributes["axis"]
+    places = Places(
+        lambda source: waist.take_along(source, indices, axis),
+        lambda base, new, how: waist.scatter_along(base, indices, new, axis, how),
+    )
+    by_x, by_updates = _SCATTERS[step.attributes["reduction"]](places, by, step.output, x, updates)
+    return [by_x, None, by_updates]
 
 
 @rule("scatter_nd")
 def scatter_nd_rule(step: Step, by: Tensor) -> Cotangents:
-    _, indices, updates = step.inputs
-    reduction = step.attributes["reduction"]
-    by_updates = waist.gather_nd(by, indices)
-    if reduction == "add":
-        return [by, None, by_updates]
-    if reduction != "none":
-        raise step.refuse(f"a scatter that combines by {reduction}")
-    return [waist.scatter_nd(by, indices, filled(0, updates), "none"), None, by_updates]
+    x, indices, updates = step.inputs
+    places = Places(
+        lambda source: waist.gather_nd(source, indices),
+        lambda base, new, how: waist.scatter_nd(base, indices, new, how),
+    )
+    by_x, by_updates = _SCATTERS[step.attributes["reduction"]](places, by, step.output, x, updates)
+    return [by_x, None, by_updates]
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where a scatter writes: ``read(x)`` takes what stands there, ``write(x, new, how)`` puts new things there."""
+
+    read: Callable[[Tensor], Tensor]
+    write: Callable[[Tensor, Tensor, str], Tensor]
+
+
+Slopes: TypeAlias = tuple[Tensor, Tensor]
+
+
+def _written(places: Places, by: Tensor, result: Tensor, x: Tensor, updates: Tensor) -> Slopes:
+    return places.write(by, filled(0, updates), "none"), places.read(by)
+
+
+def _added(places: Places, by: Tensor, result: Tensor, x: Tensor, updates: Tensor) -> Slopes:
+    return by, places.read(by)
+
+
+def _extreme(places: Places, by: Tensor, result: Tensor, x: Tensor, updates: Tensor) -> Slopes:
+    """To whatever equals the result, in equal shares."""
+    stays = waist.cast_to(waist.map("eq", x, result), x.dtype)
+    wins = waist.cast_to(waist.map("eq", updates, places.read(result)), x.dtype)
+    share = over(by, places.write(stays, wins, "add"))
+    return times(share, stays), times(places.read(share), wins)
+
+
+def _multiplied(places: Places, by: Tensor, result: Tensor, x: Tensor, updates: Tensor) -> Slopes:
+    """By an update: the data times all other updates there, of which those that are 0 are counted apart."""
+    zero, one = filled(0, updates), filled(1, updates)
+    is_zero = waist.map("eq", updates, zero)
+    factors = where(is_zero, one, updates)
+    product = places.read(places.write(filled(1, x), factors, "mul"))
+    zeros = places.read(places.write(filled(0, x), where(is_zero, one, zero), "add"))
+    rest = where(is_zero, waist.map("sub", zeros, one), zeros)
+    others = where(waist.map("eq", rest, zero), over(product, factors), zero)
+    by_x = times(by, places.write(filled(1, x), updates, "mul"))
+    return by_x, times(places.read(times(by, x)), others)
+
+
+_SCATTERS: dict[str, Callable[..., Slopes]] = {
+    "none": _written,
+    "add": _added,
+    "max": _extreme,
+    "min": _extreme,
+    "mul": _multiplied,
+}

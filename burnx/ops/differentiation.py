@@ -61,3 +61,10 @@ def _gradient_types(
 ) -> list[Type]:
     """A derivative is like what it is taken by."""
     return list(inputs[: len(attributes["xs"])])
+
+
+gradient.limit(
+    "no derivative through sequences and what else runs in Python, complex numbers, and loops whose state changes "
+    "its shape; loops and branches are not exported",
+    tests="^test_gradient_(of|through)_(sequence|complex|loop|if)",
+)

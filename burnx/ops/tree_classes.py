@@ -31,7 +31,8 @@ def classify(
                 "a classifier of one class has a number for its label, and one base value"
             )
         single = _added(scores, base)
-        answers = np.array([0, 1], np.int64)
+        # of a single number onnxruntime says whether, of a single text nothing
+        answers = labels[[0, 0]] if labels.dtype == object else np.array([0, 1], np.int64)
         return named(is_above(single, 0), answers), transformed(single, name)
     if len(labels) == 2 and len(voted) <= 1 and len(base) < 2:
         return _one_of_two(scores, votes, base, labels, name)

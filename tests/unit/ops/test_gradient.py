@@ -143,7 +143,7 @@ def test_equal_greatest_elements_share() -> None:
     np.testing.assert_array_equal(found.numpy(), [0.0, 0.5, 0.5])
 
 
-@pytest.mark.parametrize("reduction", ["none", "add"])
+@pytest.mark.parametrize("reduction", ["none", "add", "mul", "max", "min"])
 def test_scattering(reduction: str) -> None:
     places = np.array([[0, 2], [1, 3]])
     check(
@@ -157,6 +157,24 @@ def test_scattering(reduction: str) -> None:
         numbers(3, 4),
         numbers(2, 4),
     )
+
+
+def test_updates_that_meet_at_one_place() -> None:
+    places = np.array([[0, 0, 1, 1, 1]])
+    x, updates = np.array([[2.0, 3.0]]), np.array([[0.0, 5.0, 0.0, 0.0, 7.0]])
+    options = {"indices": places, "axis": 1}
+    for reduction, wanted in {
+        "mul": ([[0.0, 0.0]], [[10.0, 0.0, 0.0, 0.0, 0.0]]),
+        "max": ([[0.0, 0.0]], [[0.0, 1.0, 0.0, 0.0, 1.0]]),
+        "min": ([[0.0, 0.0]], [[1.0, 0.0, 0.5, 0.5, 0.0]]),
+    }.items():
+
+        def y(x: Any, updates: Any, how: str = reduction) -> Any:
+            return ops.scatter_elements(x, updates=updates, reduction=how, **options)
+
+        found = ops.gradient(x, updates, xs=["x", "updates"], y=y)
+        for slopes, right in zip(found, wanted, strict=True):
+            np.testing.assert_array_equal(slopes.numpy(), right)
 
 
 EQUATIONS = {
