@@ -10,6 +10,7 @@ from typing import Any
 
 from burnx.builder import Builder, remove_dead
 from burnx.errors import ExportError
+from burnx.exporter.spell_flow import flow_writers, write_program
 from burnx.exporter.spell_primitives import WRITERS, PrimitiveWriter
 from burnx.exporter.spell_products import PRODUCTS
 from burnx.exporter.spelling import Emitter, Spelling
@@ -46,18 +47,8 @@ def spell_gradient(node: Node, emitter: Emitter) -> list[Value]:
         id(var): emitter.resolve(given[id(var)]) for var in program.inputs if id(var) in given
     }
     held = {id(value.array): value for value in _constants(node)}
-    return _write(program, PrimitiveWriter(emitter, values, _homes(program, values), held))
-
-
-def _write(program: Program, writer: PrimitiveWriter) -> list[Value]:
-    for instruction in program.instructions:
-        write = {**WRITERS, **PRODUCTS}.get(instruction.primitive)
-        if write is None:
-            raise ExportError(
-                f"the primitive {instruction.primitive} has no standard operator, {instruction.place}"
-            )
-        writer.add(instruction, write(writer, instruction))
-    return [writer.value(var) for var in program.outputs]
+    writer = PrimitiveWriter(emitter, values, _homes(program, values), held)
+    return write_program(program, writer, flow_writers({**WRITERS, **PRODUCTS}))
 
 
 def _homes(program: Program, values: dict[int, Value]) -> dict[str, tuple[Value, int]]:

@@ -65,6 +65,6 @@ def _gradient_types(
 
 gradient.limit(
     "no derivative through sequences and what else runs in Python, complex numbers, and loops whose state changes "
-    "its shape; loops and branches are not exported",
+    "its shape",
     tests="^test_gradient_(of|through)_(sequence|complex|loop|if)",
 )

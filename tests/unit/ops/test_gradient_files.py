@@ -12,6 +12,7 @@ import pytest
 from onnx import NodeProto, TensorProto, helper
 
 import burnx
+from burnx.conformance.tolerance import close
 from tests.unit.ops.ml_nodes import on_routes
 
 Array = np.ndarray[Any, Any]
@@ -198,6 +199,20 @@ def test_a_branch_goes_back_through_the_side_that_was_taken() -> None:
         found = loaded.run({"x": X, "b": 3 * X, "flag": np.array(flag)})
         np.testing.assert_allclose(found["dx"], dx)
         np.testing.assert_allclose(found["db"], db)
+
+
+def test_recurrent_layers_on_every_route(tmp_path: Path) -> None:
+    nodes = [
+        node("LSTM", ["x", "w", "r"], ["h", "last"], hidden_size=2),
+        gradient(["w", "x", "r"], ["dw", "dx"], xs=["w", "x"], zs=["r"], y="h"),
+    ]
+    rng = np.random.default_rng(0)
+    shapes = {"w": (1, 8, 3), "r": (1, 8, 2)}
+    weights = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    model = model_of(nodes, {"x": (FLOAT, ["time", "batch", 3])}, ["dw", "dx"], weights)
+    found = on_routes(model, {"x": rng.normal(size=(4, 2, 3)).astype(np.float32)}, tmp_path)
+    for route in ("run", "source"):
+        assert close(found["roundtrip"], found[route]) is None, route
 
 
 def test_what_has_no_derivative_is_named() -> None:
