@@ -18,6 +18,8 @@ from burnx.tensor import Tensor
 
 Array = np.ndarray[Any, Any]
 MEMBER = 6
+UNROLLED = 6
+"""Steps that are written out; more of them are a loop."""
 MODES = ("LEQ", "LT", "GTE", "GT", "EQ", "NEQ", "MEMBER")
 AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
 _TOGETHER: dict[str, Callable[[float, float], float]] = {
@@ -144,12 +146,26 @@ def walk(x: Tensor, forest: Forest) -> Tensor:
     Shapes: (row, feature) -> (row, tree).
     """
     place = waist.broadcast(waist.constant(forest.roots), (x.shape[0], len(forest.roots)))
+    depth, count = forest.depth(), waist.constant(forest.nodes, int64)
+    if depth <= UNROLLED:
+        for _ in range(depth):
+            place = _step(x, place, forest)
+        return waist.map("sub", place, count)
+
+    def down(turn: Tensor, going: Tensor, place: Tensor) -> Sequence[Tensor]:
+        place = _step(x, place, forest)
+        return waist.reduce("or", waist.map("lt", place, count), [0, 1]), place
+
+    turns, going = waist.constant(depth, int64), waist.constant(True, bool_)
+    return waist.map("sub", waist.repeat(turns, going, [place], down)[0], count)
+
+
+def _step(x: Tensor, place: Tensor, forest: Forest) -> Tensor:
+    """One step down every tree; who is at a leaf stays there."""
     tables = [waist.constant(each) for each in (forest.features, forest.yes, forest.no)]
-    for _ in range(forest.depth()):
-        features, yes, no = (waist.take(each, place, 0) for each in tables)
-        chosen = _answers(waist.take_along(x, features, 1), place, forest)
-        place = waist.map("select", chosen, yes, no)
-    return waist.map("sub", place, waist.constant(forest.nodes, int64))
+    features, yes, no = (waist.take(each, place, 0) for each in tables)
+    chosen = _answers(waist.take_along(x, features, 1), place, forest)
+    return waist.map("select", chosen, yes, no)
 
 
 def _answers(value: Tensor, place: Tensor, forest: Forest) -> Tensor:

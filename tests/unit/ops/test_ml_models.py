@@ -113,13 +113,13 @@ class Grove:
 
     MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ")
 
-    def __init__(self, rng: np.random.Generator, features: int, trees: int) -> None:
+    def __init__(self, rng: np.random.Generator, features: int, trees: int, depth: int = 3) -> None:
         self.rng, self.features = rng, features
         self.lists: dict[str, list[Any]] = {}
         self.leaves: list[tuple[int, int]] = []
         for tree in range(trees):
             self.count = 0
-            self.grow(tree, 3)
+            self.grow(tree, depth)
 
     def grow(self, tree: int, depth: int) -> int:
         number, self.count = self.count, self.count + 1
@@ -140,7 +140,7 @@ class Grove:
         if is_leaf:
             self.leaves.append((tree, number))
             return number
-        depths = rng.integers(0, depth, 2)
+        depths = rng.integers(0, depth, 2) if depth < 4 else (depth - 1, int(rng.integers(depth)))
         for side, below in zip(("true", "false"), depths, strict=True):
             self.lists[f"nodes_{side}nodeids"][place] = self.grow(tree, int(below))
         return number
@@ -176,6 +176,14 @@ def test_regression_by_trees(aggregate: str, seed: int) -> None:
     x = half_steps(rng, features, seed % 2)
     options = {"aggregate_function": aggregate, "post_transform": transform, "n_targets": targets}
     check("TreeEnsembleRegressor", x, **grove.lists, **votes, **base, **options)
+
+
+def test_deep_trees(device: str) -> None:
+    rng = np.random.default_rng(5)
+    grove = Grove(rng, 3, 2, depth=9)
+    votes = grove.votes("target", [0, 1], False)
+    x = half_steps(rng, 3, 0)
+    check("TreeEnsembleRegressor", x, device=device, n_targets=2, **grove.lists, **votes)
 
 
 @pytest.mark.parametrize("transform", TRANSFORMS)
