@@ -125,17 +125,21 @@ def export_onnx(
     path: str | Path,
     dynamic: Dynamic | None = None,
     opset: int | None = None,
+    *,
+    standard_ops: bool = False,
 ) -> None:
     """Capture a module or function and write it as ONNX, checked by onnx's full checker.
 
     ``inputs`` are examples, ``dynamic`` names open axes, both by the original name or the parameter's.  Without
-    ``opset`` the lowest from 20 on that can say everything is taken.  Raises: TraceError, ExportError.
+    ``opset`` the lowest from 20 on that can say everything is taken.  With ``standard_ops`` operators of com.microsoft
+    are said in those of ai.onnx.  Raises: TraceError, ExportError.
     """
     from burnx.exporter.onnx_model import write_model
+    from burnx.exporter.standard_ops import in_standard_ops
 
     graph = _trace(model, inputs, dynamic or {}, True)
     graph.output_names = [name for name, _ in named_outputs(graph)]
-    write_model(graph, Path(path), opset)
+    write_model(in_standard_ops(graph, not standard_ops), Path(path), opset)
 
 
 def _check(options: RunOptions) -> None:

@@ -318,3 +318,8 @@ def tensor_type(x: Tensor) -> TensorType:
 def inline(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
     """Run a graph in place, as part of what is being built."""
     return cast(Any, AMBIENT.get()).run_graph(graph, inputs)
+
+
+def inline_whole(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
+    """Run a graph in place; if any of it needs to know more, all of what is being built has to wait."""
+    return cast(Any, AMBIENT.get()).run_whole(graph, inputs)

@@ -115,12 +115,33 @@ class Builder(Writer):
     # ---------------------------------------------------------------- graphs
     def run_graph(self, graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Lower the nodes of a graph; a subgraph sees the values of the graphs around it."""
+        self._enter(graph, inputs)
+        return self.run_nodes(graph.nodes, graph.outputs)
+
+    def run_whole(self, graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """Lower the nodes of a graph, all of them.
+
+        Raises: Undetermined if one needs to know more.
+        """
+        self._enter(graph, inputs)
+        outer = self.place
+        try:
+            for node in graph.nodes:
+                self.place = node.place
+                self._run_node(node)
+        except Undetermined as need:
+            need.args = (f"{need}, {self.place}",)  # it is another node that will wait
+            raise
+        finally:
+            self.place = outer
+        return [self.lookup(value) for value in graph.outputs]
+
+    def _enter(self, graph: Graph, inputs: Sequence[Tensor]) -> None:
         if len(inputs) != len(graph.inputs):
             raise ModelError(
                 f'graph "{graph.name}" takes {len(graph.inputs)} inputs, not {len(inputs)}'
             )
         self.env.update(zip(graph.inputs, inputs, strict=True))
-        return self.run_nodes(graph.nodes, graph.outputs)
 
     def run_nodes(self, nodes: list[Node], results: Sequence[Value]) -> list[Tensor]:
         """Lower nodes until one needs to know more; that one and all after it are deferred."""

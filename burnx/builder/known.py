@@ -52,6 +52,16 @@ def fold(
     return _evaluate(entry, values, attributes) if entry.symbolic or not symbolic else None
 
 
+def measured(
+    entry: Any, operands: Iterable[Var | None], kind: Type, attributes: Mapping[str, Any], most: int
+) -> Type:
+    """The type of a primitive's result, with sizes that depend on data where those data are known."""
+    if not isinstance(kind, TensorType) or kind.shape is None or None not in kind.shape:
+        return kind
+    found = fold(entry, operands, TensorType(kind.dtype, ()), attributes, most)
+    return kind if found is None else TensorType(kind.dtype, found.shape)
+
+
 def _dims_array(dims: Shape) -> Array:
     if all(isinstance(dim, int) for dim in dims):
         return np.array(dims, np.int64).reshape(len(dims))

@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any
 
 from burnx.builder.joining import closed
-from burnx.builder.known import fold, native, number_of
+from burnx.builder.known import fold, measured, native, number_of
 from burnx.errors import ModelError
 from burnx.primitives import PRIMITIVES
 from burnx.program import Binding, Instruction, Program, Region, Var
@@ -120,6 +120,8 @@ class Writer:
             *(var.type if var is not None else None for var in operands), **attributes
         )
         types = types if isinstance(types, tuple) else (types,)
+        if entry.pure and len(types) == 1:
+            types = (measured(entry, operands, types[0], attributes, self.fold),)
         binds: list[Binding] = []
         outputs = tuple(
             self._new(self._close(kind, index, binds)) for index, kind in enumerate(types)

@@ -7,11 +7,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from burnx.dtype import DType, as_array, dtype_name, string
 from burnx.errors import InputError
 from burnx.shape import Dim, evaluate, shape_text, symbol, symbol_name, symbols
 from burnx.tensor import to_numpy
-from burnx.types import OptionalType, SequenceType, TensorType, Type
+from burnx.types import MapType, OptionalType, SequenceType, TensorType, Type
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LONGEST_DIM = 200
@@ -67,8 +69,8 @@ def check_value(name: str, kind: Type, given: Any, sizes: dict[str, int]) -> Any
         if not isinstance(given, (list, tuple)):
             raise InputError(f'input "{name}" is a sequence, not {type(given).__name__}')
         return [check_value(name, kind.element, item, {}) for item in given]
-    if not isinstance(kind, TensorType):
-        return given
+    if isinstance(kind, MapType):
+        return check_map(name, kind, given)
     array = as_array(to_numpy(given))
     if array.size == 0 and isinstance(given, (list, tuple)):
         array = array.astype(kind.dtype)  # an empty list says nothing of a dtype
@@ -79,6 +81,42 @@ def check_value(name: str, kind: Type, given: Any, sizes: dict[str, int]) -> Any
         array = array.reshape(())  # NumPy's ascontiguousarray makes this of a scalar
     check_shape(name, kind, array.shape, sizes)
     return array
+
+
+def check_map(name: str, kind: MapType, given: Any) -> dict[Any, Any]:
+    """What is given for a map: a dict whose keys and values are Python's or NumPy's own of its dtypes.
+
+    Raises: InputError naming the input.
+    """
+    if not isinstance(given, Mapping):
+        raise InputError(f'input "{name}" is a dict ({kind}), not {type(given).__name__}')
+    key, value = _PYTHON[kind.key.kind], kind.value
+    found: dict[Any, Any] = {}
+    for each, item in given.items():
+        if not isinstance(each, key) or isinstance(each, bool):
+            raise InputError(f'input "{name}" is a {kind}: {each!r} is no key of it')
+        if isinstance(value, TensorType):
+            item = _map_item(name, kind, value.dtype, item)
+        found[each if isinstance(each, str) else int(each)] = item
+    return found
+
+
+# what in Python is a key or value of a map, by the kind of its dtype
+_PYTHON: dict[str, Any] = {
+    "O": str,
+    "i": (int, np.integer),
+    "u": (int, np.integer),
+    "f": (int, float, np.integer, np.floating),
+}
+
+
+def _map_item(name: str, kind: MapType, dtype: DType, item: Any) -> Any:
+    """A value of a map: a float is rounded to its dtype."""
+    if isinstance(item, np.ndarray) and item.size == 1:
+        item = item.item()
+    if not isinstance(item, _PYTHON[dtype.kind]) or isinstance(item, bool):
+        raise InputError(f'input "{name}" is a {kind}: {item!r} is no value of it')
+    return item if isinstance(item, str) else dtype.type(item).item()
 
 
 def check_dtype(name: str, kind: TensorType, dtype: DType) -> None:

@@ -40,7 +40,8 @@ def describe(kind: Type, name: str, optional: bool = False) -> ModelValue:
         words.append("sequence" if isinstance(kind, SequenceType) else "optional")
         kind = kind.element
     if isinstance(kind, MapType):
-        return ModelValue(name, dtype_name(kind.key), None, optional, "map")
+        joined = "(".join([*words, "map"]) + ")" * len(words)
+        return ModelValue(name, dtype_name(kind.key), None, optional, joined)
     dims = None
     if kind.shape is not None:
         dims = tuple(

@@ -1,6 +1,7 @@
 """Arrays of a model's inputs and outputs as .npy, .npz and .safetensors files.
 
-A sequence stands in an archive as NAME/0, NAME/1 and so on; an empty optional is left out.
+A sequence stands in an archive as NAME/0, NAME/1 and so on, a map as NAME/keys and NAME/values; an empty optional
+is left out.
 """
 
 from __future__ import annotations
@@ -166,24 +167,38 @@ def _member_for(name: str, arrays: Mapping[str, Array], dtype: str, path: str) -
 
 
 def _grouped(arrays: Mapping[str, Array], names: Iterable[str]) -> dict[str, Any]:
-    """Arrays by name, with NAME/0, NAME/1 of an input NAME put together in a list."""
+    """Arrays by name; NAME/0, NAME/1 of an input NAME become a list, NAME/keys and NAME/values a dict."""
     known = set(names)
     grouped: dict[str, Any] = {}
     items: dict[str, dict[int, Array]] = {}
+    maps: dict[str, dict[str, Array]] = {}
     for key, array in arrays.items():
         name, _, index = key.rpartition("/")
         if key not in known and name in known and index.isdecimal():
             items.setdefault(name, {})[int(index)] = array
+        elif key not in known and name in known and index in ("keys", "values"):
+            maps.setdefault(name, {})[index] = array
         else:
             grouped[key] = array
     for name, found in items.items():
         grouped[name] = [found[index] for index in sorted(found)]
+    for name, parts in maps.items():
+        grouped[name] = _map_of(name, parts)
     return grouped
+
+
+def _map_of(name: str, parts: Mapping[str, Array]) -> dict[Any, Any]:
+    columns = [parts[part].reshape(-1).tolist() for part in ("keys", "values") if part in parts]
+    if len(columns) != 2 or len(columns[0]) != len(columns[1]):
+        raise UsageError(f"a map has as many {name}/keys as {name}/values")
+    return dict(zip(*columns, strict=True))
 
 
 def _declared(value: Any, dtype: str) -> Any:
     if isinstance(value, list):
         return [as_array(item) for item in value]
+    if isinstance(value, dict):
+        return value
     return _as_declared(value, dtype)
 
 

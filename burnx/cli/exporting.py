@@ -27,6 +27,7 @@ Dynamic = dict[str, dict[int, str]]
 @click.option("--weights", metavar="FILE", help="Default: those beside the source.")
 @click.option("--dynamic", metavar="NAME:AXIS=DIM", multiple=True, help="A dim that may change.")
 @click.option("--opset", type=click.IntRange(min=1), help="Default: the lowest from 20 on.")
+@click.option("--standard-ops", is_flag=True, help="Say com.microsoft in operators of ai.onnx.")
 @click.option("--check", is_flag=True, help="Compare the file with the source.")
 @json_option
 @click.pass_obj
@@ -41,7 +42,8 @@ def export_command(console: Console, /, source: str, target: str | None, **optio
         console.notice(note)
     dynamic = parse_dynamic(options["dynamic"], [entry.name for entry in declared])
     with console.working(f"exporting {source}"):
-        export_network(network, inputs.values, target, dynamic, options["opset"])
+        chosen = {"standard_ops": options["standard_ops"]}
+        export_network(network, inputs.values, target, dynamic, options["opset"], **chosen)
     console.say(f"wrote {target}")
     result: dict[str, Any] = {"file": target}
     if options["check"]:

@@ -103,11 +103,13 @@ def export_network(
     path: str,
     dynamic: Mapping[str, Mapping[int, str]] | None = None,
     opset: int | None = None,
+    *,
+    standard_ops: bool = False,
 ) -> None:
     """Write a Module as ONNX."""
     from burnx import api
 
-    api.export_onnx(network, inputs, path, dynamic, opset)
+    api.export_onnx(network, inputs, path, dynamic, opset, standard_ops=standard_ops)
 
 
 def write_tensors(path: str, tensors: Mapping[str, Any]) -> None:

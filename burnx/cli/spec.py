@@ -187,9 +187,10 @@ def _value(name: str, rest: str, dtype: str) -> Any:
 
 def _planned(entry: Declared, sizes: DimSizes) -> Made:
     if entry.kind != "tensor" or entry.dtype not in DTYPES:
+        parts = ("keys", "values") if entry.kind.startswith("map") else (0, 1)
         raise UsageError(
             f"input {entry.name!r} is a {entry.kind}, which cannot be made up: "
-            f"give it as --input @file.npz with items {entry.name}/0, {entry.name}/1"
+            f"give it as --input @file.npz with items {entry.name}/{parts[0]}, {entry.name}/{parts[1]}"
         )
     shape = (1,) if entry.dims is None else tuple(sizes.size(dim) for dim in entry.dims)
     return Made(shape, DTYPES[entry.dtype])

@@ -124,8 +124,8 @@ class Block:
         self.statements.append(Assign(target, expr, ", ".join(dict.fromkeys(types))))
 
     def _gives_tuple(self, item: Item) -> bool:
-        """Whether a call gives a tuple even of one."""
-        if not isinstance(item, Op) or item.node.operator in FLOW:
+        """Whether a call gives a tuple even of one; those of control flow do not."""
+        if not isinstance(item, Op) or (item.node.operator in FLOW and not item.node.domain):
             return False
         return find(item.node.domain, item.node.operator).is_variadic
 

@@ -17,7 +17,7 @@ from burnx.types import TensorType
 
 LITERAL_ELEMENTS = 16
 # operators with bodies, which are written as inner functions
-FLOW = frozenset({"If", "Loop", "Scan", "SequenceMap", "FlexAttention"})
+FLOW = frozenset({"If", "Loop", "Scan", "SequenceMap", "FlexAttention", "Gradient"})
 _SCALAR_FRIENDLY = frozenset(
     {"Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Where", "Mod", "Equal"}
 ) | frozenset({"Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And", "Or", "Xor", "PRelu"})

@@ -9,7 +9,7 @@ from burnx.codegen.expressions import binary, call
 from burnx.codegen.literal import constant
 from burnx.dtype import dtype_name, float32
 from burnx.shape import Atom, Dim, Expr, Symbol
-from burnx.types import OptionalType, SequenceType, TensorType, Type
+from burnx.types import MapType, OptionalType, SequenceType, TensorType, Type
 
 _OPERATORS = {"floordiv": "//", "mod": "%"}
 
@@ -63,7 +63,9 @@ def type_text(kind: Type) -> str:
         return f"list of {type_text(kind.element)}"
     if isinstance(kind, OptionalType):
         return f"{type_text(kind.element)} or None"
-    if not isinstance(kind, TensorType):
-        return str(kind)
+    if isinstance(kind, MapType):
+        value = kind.value
+        what = dtype_name(value.dtype) if isinstance(value, TensorType) else type_text(value)
+        return f"map from {dtype_name(kind.key)} to {what}"
     dims = "(...)" if kind.shape is None else f"({', '.join(dim_text(dim) for dim in kind.shape)})"
     return dims if kind.dtype == float32 else f"{dims} {dtype_name(kind.dtype)}"

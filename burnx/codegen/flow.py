@@ -1,4 +1,4 @@
-"""If, Loop, Scan, SequenceMap and FlexAttention in the source: inner functions, and the call that takes them."""
+"""Operators with graphs in the source: inner functions, and the call that takes them."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _sequence_map(block: Block, node: Node) -> ast.expr:
     return call("sequence_map", name(body), *_args(block, node, node.inputs))
 
 
-def _flex_attention(block: Block, node: Node) -> ast.expr:
+def _with_functions(block: Block, node: Node) -> ast.expr:
     """An operator whose graphs are attributes: functions in their place."""
     bodies: dict[str, ast.expr] = {
         key: name(_function(block, graph, key))
@@ -118,5 +118,6 @@ _RULES: dict[str, Callable[[Any, Node], ast.expr]] = {
     "Loop": _loop,
     "Scan": _scan,
     "SequenceMap": _sequence_map,
-    "FlexAttention": _flex_attention,
+    "FlexAttention": _with_functions,
+    "Gradient": _with_functions,
 }

@@ -23,7 +23,8 @@ from burnx.codegen.scopes import Scopes, read_scopes
 from burnx.codegen.selfpath import self_path
 from burnx.codegen.tree import Call as ModuleCall
 from burnx.codegen.tree import Item, LayerCall, Op, build_tree
-from burnx.dtype import dtype_name, string
+from burnx.dtype import DType, dtype_name, string
+from burnx.errors import UnsupportedError
 from burnx.graph import Graph, Node, Value, constant_value
 from burnx.types import MapType, OptionalType, SequenceType, TensorType, Type
 
@@ -179,12 +180,22 @@ def _declaration(
         words.append("sequence" if isinstance(described, SequenceType) else "optional")
         described = described.element
     if isinstance(described, MapType):
-        words.append("map")
+        words += ["map", dtype_name(_scalar(described.value))]
         args = (constant(label), constant(dtype_name(described.key)), constant(None))
     else:
         args = (constant(label), constant(dtype_name(described.dtype)), constant(_dims(described)))
     extra = {"kind": constant("(".join(words) + ")" * (len(words) - 1))} if words else {}
     return call(kind, *args, **options, **extra)
+
+
+def _scalar(kind: Type) -> DType:
+    """The dtype of a map's values.
+
+    Raises: UnsupportedError if they are more than numbers and strings.
+    """
+    if isinstance(kind, TensorType):
+        return kind.dtype
+    raise UnsupportedError(f"source has maps to numbers and strings only, not to {kind}")
 
 
 def _dims(kind: TensorType) -> tuple[int | str | None, ...] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from burnx.dtype import bool_, dtype_name, is_float
+from burnx.exporter.spell_gradient import GRADIENT
 from burnx.exporter.spell_lifted import LIFTED
 from burnx.exporter.spell_sizes import spell_reshape, spell_sizes
 from burnx.exporter.spelling import Emitter, Spelling
@@ -173,5 +174,6 @@ SPELLINGS: dict[tuple[str, str], Spelling] = {
     ("", "Upsample"): spell_upsample,
     ("", "MeanVarianceNormalization"): spell_mean_variance,
     **LIFTED,
+    **GRADIENT,
     **{("", f"Reduce{name}"): spell_reduction for name in _REDUCTIONS},
 }

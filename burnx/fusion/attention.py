@@ -28,7 +28,7 @@ from burnx.fusion.scheduler import Scheduler, dissolve, writer
 from burnx.fusion.storage import Storage
 from burnx.kernels.ir import Contract, Load, Local, Loop, Statement, Store, in_loops
 from burnx.program import Instruction, Var
-from burnx.shape import Dim, minimum, product, symbols
+from burnx.shape import Dim, minimum, product, substitute, symbols
 
 STRIP = 24  # rows of scores that a worker holds
 Loops = list[tuple[str, Dim]]
@@ -151,11 +151,12 @@ def _write(scheduler: Scheduler, cluster: Cluster) -> None:
     batch = variables(at, one.shape, one.batch)
     count = one.shape[one.free[0]]
     strip_rows = _strip_rows(count)
-    block = at.variable((count + strip_rows - 1) // strip_rows)
+    blocks = (count + strip_rows - 1) // strip_rows
+    block = at.variable(blocks)
     height = minimum(strip_rows, count - block * strip_rows)
     inside = at.variable(height)
     at.ranges[str(inside)] = strip_rows
-    row = block * strip_rows + inside
+    row = inside if blocks == 1 else block * strip_rows + inside
     sums = accumulating(dtype_of(one.var), first.seed.attributes["dtype"])
     scores = scheduler.scratch(sums, (strip_rows, two.shape[two.free[0]]))
     strip = _Strip(scheduler, at, batch, row, inside, height, scores)
@@ -248,9 +249,13 @@ def _gather(
     at, scheduler, sums = strip.at, strip.scheduler, strip.scores.dtype
     left, right = sides(last.seed)
     inner = at.variable(left.shape[left.inner[0]])
-    place = _followed(scheduler.uses, weights, left.var, (*index[:-1], inner), at)
-    batch = [place[axis] for axis in left.batch]
-    if place[left.free[0]] != strip.row or place[left.inner[0]] != inner:
+    # as one variable the row is known to stay below its extent
+    row = at.variable(left.shape[left.free[0]])
+    opened = {str(strip.inside): row - (strip.row - strip.inside)}
+    whole = [substitute(each, opened) for each in index[:-1]]
+    place = _followed(scheduler.uses, weights, left.var, (*whole, inner), at)
+    batch = [substitute(place[axis], {str(row): strip.row}) for axis in left.batch]
+    if place[left.free[0]] != row or place[left.inner[0]] != inner:
         raise KeyError(place)
     columns = variables(at, right.shape, right.free)
     values = lanes_of(scheduler, at, right, index_of(right, batch, columns, [inner]), sums)

@@ -21,6 +21,7 @@ from burnx.importer.onnx_attributes import attribute_value
 from burnx.importer.onnx_bodies import parameter_types, widened
 from burnx.importer.onnx_checks import check_attribute_kinds, check_calls
 from burnx.importer.onnx_file import OnnxFile, sparse_array, tensor_array
+from burnx.importer.onnx_gradient import is_gradient, with_function
 from burnx.importer.onnx_order import in_order
 from burnx.importer.onnx_types import declared_type, refine
 from burnx.importer.onnx_version import Version, resolve
@@ -185,6 +186,9 @@ class Reader:
         version = resolve(domain, node.op_type, opset)
         check_attribute_kinds(node.attribute, domain, node.op_type, opset)
         attributes = self._attributes(node, recorder, scope, inputs, version)
+        if is_gradient(node):
+            attributes = with_function(attributes, inputs, recorder, scope.find)
+            return self._call(version, inputs, attributes, len(attributes["xs"]), recorder)
         return self._call(version, inputs, attributes, len(node.output), recorder)
 
     def _call(

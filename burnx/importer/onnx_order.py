@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from burnx.errors import ModelError
+from burnx.importer.onnx_gradient import is_gradient, target_name
 
 
 def in_order(proto: Any, find: Callable[[str], Any]) -> list[Any]:
@@ -33,6 +34,8 @@ def _waits_for(node: Any, producers: dict[str, int]) -> list[int]:
 def used_names(node: Any) -> Iterator[str]:
     """The names a node reads, those that its subgraphs take from outside included."""
     yield from (name for name in node.input if name)
+    if is_gradient(node):
+        yield target_name(node)
     for attribute in node.attribute:
         for graph in [attribute.g, *attribute.graphs]:
             own = {value.name for value in (*graph.input, *graph.initializer)}

@@ -16,7 +16,7 @@ from burnx.graph import Value
 from burnx.nn.module import Input, Module, Output
 from burnx.shape import Dim, symbol
 from burnx.tensor import Tensor, to_numpy
-from burnx.types import OptionalType, SequenceType, TensorType, Type
+from burnx.types import MapType, OptionalType, SequenceType, TensorType, Type
 
 _WRAP: dict[str, Callable[[Type], Type]] = {"sequence": SequenceType, "optional": OptionalType}
 
@@ -26,8 +26,13 @@ def declared_type(entry: Input | Output) -> Type:
     dims = (
         None if entry.dims is None else tuple(_dim(entry, *pair) for pair in enumerate(entry.dims))
     )
-    kind: Type = TensorType(parse_dtype(entry.dtype), dims)
-    for word in reversed(entry.kind.replace(")", "").split("(")):
+    words = entry.kind.replace(")", "").split("(")
+    dtype = parse_dtype(entry.dtype)
+    kind: Type = TensorType(dtype, dims)
+    if "map" in words:  # the dtype is that of its keys
+        value = words.pop() if words[-1] != "map" else "float32"
+        kind = MapType(dtype, TensorType(parse_dtype(value), ()))
+    for word in reversed(words):
         kind = _WRAP[word](kind) if word in _WRAP else kind
     return kind
 
@@ -72,10 +77,9 @@ def _check(entry: Input, value: Any, sizes: dict[str, int]) -> Any:
         kind = kind.element
     if isinstance(kind, SequenceType):
         return value if isinstance(value, Tensor) else _sequence(entry, kind, value)
-    if "map" in entry.kind:
-        return value
-    if not isinstance(kind, TensorType):
-        return value
+    if isinstance(kind, MapType):
+        return value if isinstance(value, Tensor) else _held(entry, kind, value)
+    assert isinstance(kind, TensorType)
     if not isinstance(value, Tensor):
         return tensor(check_value(entry.name, kind, value, sizes))
     check_dtype(entry.name, kind, value.dtype)
@@ -85,11 +89,19 @@ def _check(entry: Input, value: Any, sizes: dict[str, int]) -> Any:
     return value
 
 
+def _held(entry: Input, kind: MapType, value: Any) -> Tensor:
+    """A dict as a tensor of the kind that holds one."""
+    items: Any = check_value(entry.name, kind, value, {})
+    return Tensor(default_recorder(), Value(kind, entry.name, array=items))
+
+
 def _sequence(entry: Input, kind: SequenceType, value: Any) -> Tensor:
     """A list as a tensor of the kind that holds one."""
     if not isinstance(value, (list, tuple)):
         raise InputError(f'input "{entry.name}" is a sequence, not {type(value).__name__}')
     items: Any = check_value(entry.name, kind, to_numpy(value), {})
+    if not isinstance(kind.element, TensorType):
+        return Tensor(default_recorder(), Value(kind, entry.name, array=items))
     types: list[Type] = [TensorType(each.dtype, each.shape) for each in items]
     joined = SequenceType(reduce(join_types, types) if types else opened(kind.element))
     return Tensor(default_recorder(), Value(joined, entry.name, array=items))

@@ -24,8 +24,9 @@ class Input:
     """An input of a model: the name it has in its file, its dtype, and its dims as numbers or names.
 
     ``parameter`` is the parameter of ``forward`` that it is, where the name is no Python name; ``kind`` says
-    ``sequence``, ``optional`` or ``map`` where it is no plain tensor; a dim of None has no name.  ``default`` is the
-    path of the parameter that an input which is left out stands for.
+    ``sequence``, ``optional`` or ``map`` where it is no plain tensor (a map's ``dtype`` is that of its keys, its values'
+    stands behind it); a dim of None has no name.  ``default`` is the path of the parameter that an input which is left
+    out stands for.
     """
 
     name: str

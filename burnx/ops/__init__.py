@@ -148,7 +148,15 @@ def optional_type(element: Any) -> Any:
     return OptionalType(element)
 
 
+@lru_cache(maxsize=1)
+def _modules() -> frozenset[str]:
+    return frozenset(module.name for module in pkgutil.iter_modules(__path__))
+
+
 def __getattr__(name: str) -> Any:
+    # a family may ask for another one while not all of them are there
+    if name in _modules():
+        raise AttributeError(f"burnx.ops has not imported {name!r}")
     if name.startswith("_") or name not in _names():
         close = [] if name.startswith("_") else get_close_matches(name, _names(), 1)
         hint = f"; did you mean {close[0]!r}?" if close else ""

@@ -38,14 +38,17 @@ def join_heads(x: Tensor) -> Tensor:
 
 
 def grouped(x: Tensor, groups: Dim) -> Tensor:
-    """Shapes: (batch, heads, *s) -> (batch, groups, heads / groups, *s)"""
+    """The rows of all heads that a group serves, one after another.
+
+    Shapes: (batch, heads, seq, size) -> (batch, groups, heads / groups * seq, size)
+    """
     each = divided(x.shape[1], groups, "the number of query heads")
-    return waist.reshape(x, (x.shape[0], groups, each, *x.shape[2:]))
+    return waist.reshape(x, (x.shape[0], groups, each * x.shape[2], x.shape[3]))
 
 
-def ungrouped(x: Tensor, heads: Dim) -> Tensor:
-    """Shapes: (batch, groups, each, *s) -> (batch, heads, *s)"""
-    return waist.reshape(x, (x.shape[0], heads, *x.shape[3:]))
+def ungrouped(x: Tensor, shape: Sequence[Dim]) -> Tensor:
+    """Shapes: (batch, groups, heads / groups * seq, size), (batch, heads, seq) -> (batch, heads, seq, size)"""
+    return waist.reshape(x, (*shape, x.shape[3]))
 
 
 def scores_of(q: Tensor, k: Tensor) -> Tensor:
@@ -55,17 +58,17 @@ def scores_of(q: Tensor, k: Tensor) -> Tensor:
     """
     if q.shape[1] == k.shape[1]:
         return waist.contract(q, k, ((0, 1), (0, 1)), ((3,), (3,)))
-    scores = waist.contract(grouped(q, k.shape[1]), k, ((0, 1), (0, 1)), ((4,), (3,)))
-    return ungrouped(scores, q.shape[1])
+    scores = waist.contract(grouped(q, k.shape[1]), k, ((0, 1), (0, 1)), ((3,), (3,)))
+    return ungrouped(scores, q.shape[:3])
 
 
 def weighted(probabilities: Tensor, v: Tensor) -> Tensor:
     """Shapes: (batch, heads, seq, keys), (batch, groups, keys, size) -> (batch, heads, seq, size)"""
-    heads = probabilities.shape[1]
-    if heads == v.shape[1]:
+    if probabilities.shape[1] == v.shape[1]:
         return waist.contract(probabilities, v, ((0, 1), (0, 1)), ((3,), (2,)))
-    mixed = waist.contract(grouped(probabilities, v.shape[1]), v, ((0, 1), (0, 1)), ((4,), (2,)))
-    return ungrouped(mixed, heads)
+    rows = grouped(probabilities, v.shape[1])
+    mixed = waist.contract(rows, v, ((0, 1), (0, 1)), ((3,), (2,)))
+    return ungrouped(mixed, probabilities.shape[:3])
 
 
 def row_softmax(scores: Tensor) -> Tensor:

@@ -7,9 +7,9 @@ from typing import Any
 
 from burnx import waist
 from burnx.errors import ModelError
-from burnx.ops.contrib_fused import MICROSOFT, find
+from burnx.ops.contrib_fused import MICROSOFT, find, scalar, times
 from burnx.ops.kinds import T
-from burnx.ops.operator import REQUIRED, operator
+from burnx.ops.operator import operator
 from burnx.tensor import Tensor
 
 # the attributes that the numbers of an activation are, in their order
@@ -24,7 +24,11 @@ _NUMBERS: Mapping[str, tuple[str, ...]] = {
     "ThresholdedRelu": ("alpha",),
     "HardSigmoid": ("alpha", "beta"),
     "Selu": ("alpha", "gamma"),
+    "ScaledTanh": ("alpha", "beta"),
+    "ParametricSoftplus": ("alpha", "beta"),
 }
+# the standard dropped these: alpha f(beta x)
+_DROPPED = {"ScaledTanh": "Tanh", "ParametricSoftplus": "Softplus"}
 
 
 def _activated(x: Tensor, activation: str, given: Mapping[str, float]) -> Tensor:
@@ -33,6 +37,10 @@ def _activated(x: Tensor, activation: str, given: Mapping[str, float]) -> Tensor
         known = ", ".join(sorted({*_NUMBERS, "Clip"}))
         raise ModelError(f'an activation that is joined is one of {known}, not "{activation}"')
     numbers = {name: given[name] for name in _NUMBERS[activation] if name in given}
+    if activation in _DROPPED:
+        inner = times(x, scalar(numbers.get("beta", 1.0), x))
+        outer: Tensor = find(_DROPPED[activation])(inner)
+        return times(outer, scalar(numbers.get("alpha", 1.0), x))
     result: Tensor = find(activation)(x, **numbers)
     return result
 
@@ -75,7 +83,7 @@ def fused_gemm(
     b: T,
     c: T | None = None,
     *,
-    activation: str = REQUIRED,  # type: ignore[assignment]
+    activation: str = "",
     activation_alpha: float | None = None,
     activation_beta: float | None = None,
     activation_gamma: float | None = None,
@@ -86,6 +94,8 @@ def fused_gemm(
 ) -> T:
     """activation(alpha a b + beta c).  Source: onnxruntime com.microsoft FusedGemm-1"""
     y = find("Gemm")(a, b, c, alpha=alpha, beta=beta, transA=transA, transB=transB)
+    if not activation:
+        return y
     given = {"alpha": activation_alpha, "beta": activation_beta, "gamma": activation_gamma}
     return _activated(
         y, activation, {name: value for name, value in given.items() if value is not None}

@@ -44,7 +44,7 @@ def _sum(x: Tensor, *others: Tensor | None) -> Tensor:
 
 
 # ---------------------------------------------------------------------------------------- activations
-def _gelu(x: Tensor) -> Tensor:
+def gelu_of(x: Tensor) -> Tensor:
     """x (1 + erf(x / sqrt 2)) / 2"""
     tail = waist.map("erf", times(x, scalar(0.5**0.5, x)))
     return times(times(x, scalar(0.5, x)), plus(tail, scalar(1, x)))
@@ -54,14 +54,14 @@ def _gelu(x: Tensor) -> Tensor:
 def contrib_gelu(x: T) -> T:
     """x times the normal distribution of x.  Source: onnxruntime com.microsoft Gelu-1"""
     (wide,) = widened(x)
-    return waist.cast_to(_gelu(wide), x.dtype)
+    return waist.cast_to(gelu_of(wide), x.dtype)
 
 
 @operator("BiasGelu", since=(1,), domain=MICROSOFT)
 def bias_gelu(a: T, b: T) -> T:
     """gelu(a + b).  Source: onnxruntime com.microsoft BiasGelu-1"""
     wide, bias = widened(a, b)
-    return waist.cast_to(_gelu(plus(wide, bias)), a.dtype)
+    return waist.cast_to(gelu_of(plus(wide, bias)), a.dtype)
 
 
 @operator("FastGelu", since=(1,), domain=MICROSOFT)

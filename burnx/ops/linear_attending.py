@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from burnx import waist
 from burnx.dtype import float32
 from burnx.errors import ModelError, ShapeError
-from burnx.ops.attention_parts import divided, number, scaled, split_heads, ungrouped
+from burnx.ops.attention_parts import divided, number, scaled, split_heads
 from burnx.ops.kinds import S, T
 from burnx.ops.operator import REQUIRED, operator
 from burnx.tensor import Tensor
@@ -43,6 +43,33 @@ def linear_attention(
     Shapes: (batch, time, heads * size) -> (batch, time, heads * value size), (batch, groups, size, value size).
     Source: ONNX LinearAttention-27
     """
+    inputs, states = (query, key, value), (past_state, decay, beta)
+    heads = (q_num_heads, kv_num_heads)
+    output, state, _ = attend_linearly(inputs, states, heads, scale, update_rule)
+    return output, state
+
+
+@linear_attention.infer
+def _linear_attention_types(inputs, attributes, count):  # type: ignore[no-untyped-def]
+    state = inputs[3] if len(inputs) > 3 and inputs[3] is not None else inputs[0]
+    return [TensorType(inputs[0].dtype, None), TensorType(state.dtype, None)]
+
+
+def attend_linearly(
+    inputs: tuple[Tensor, Tensor, Tensor],
+    states: tuple[Tensor | None, Tensor | None, Tensor | None],
+    heads: tuple[int, int],
+    scale: float,
+    update_rule: str,
+    keeps_states: bool = False,
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Queries, keys and values; past state, decay and update rate -> output, last state, if asked for the state after every step.
+
+    Shapes: (batch, time, heads * size) -> (batch, time, heads * value size), (batch, groups, size, value size),
+    (time, batch, groups, size, value size).
+    """
+    (query, key, value), (past_state, decay, beta) = inputs, states
+    q_num_heads, kv_num_heads = heads
     decays, corrects = _rule(update_rule, decay, beta)
     dtype = query.dtype
     q, k, v = (
@@ -67,21 +94,15 @@ def linear_attention(
     def turn(iteration: Tensor, going: Tensor, held: Tensor) -> list[Tensor]:
         now = [None if each is None else waist.take(each, iteration, 0) for each in by_time]
         new = _updated(held, now)
-        return [going, new, _read(now[0], new)]
+        return [going, new, _read(now[0], new), *([new] if keeps_states else [])]
 
     trips = waist.reshape(waist.sizes(q.shape[2]), ())
-    state, stacked = waist.repeat(trips, None, [state], turn)
+    state, stacked, *every = waist.repeat(trips, None, [state], turn)
     output = waist.transpose(stacked, (1, 0, 2, 3))
     batch, time = query.shape[:2]
     output = waist.reshape(output, (batch, time, output.shape[2] * output.shape[3]))
     kept = past_state.dtype if past_state is not None else dtype
-    return waist.cast_to(output, dtype), waist.cast_to(state, kept)
-
-
-@linear_attention.infer
-def _linear_attention_types(inputs, attributes, count):  # type: ignore[no-untyped-def]
-    state = inputs[3] if len(inputs) > 3 and inputs[3] is not None else inputs[0]
-    return [TensorType(inputs[0].dtype, None), TensorType(state.dtype, None)]
+    return waist.cast_to(output, dtype), waist.cast_to(state, kept), every[0] if every else None
 
 
 def _rule(name: str, decay: Tensor | None, beta: Tensor | None) -> tuple[bool, bool]:
@@ -136,4 +157,4 @@ def _read(q: Tensor | None, state: Tensor) -> Tensor:
     each = divided(q.shape[1], groups, "the number of query heads")
     wide = waist.reshape(q, (q.shape[0], groups, each, q.shape[2]))
     found = waist.contract(wide, state, ((0, 1), (0, 1)), ((3,), (2,)))
-    return ungrouped(found, q.shape[1])
+    return waist.reshape(found, (found.shape[0], q.shape[1], found.shape[3]))

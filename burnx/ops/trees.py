@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,16 +9,25 @@ from typing import Any
 import numpy as np
 
 from burnx import waist
-from burnx.dtype import DType, bool_, float64, int64
-from burnx.errors import ModelError, UnsupportedError
+from burnx.dtype import DType, bool_, int64
+from burnx.errors import ModelError
 from burnx.ops.kinds import T
-from burnx.ops.ml_tables import ML
+from burnx.ops.ml_scores import ML, TRANSFORMS, as_rows, transformed
 from burnx.ops.operator import REQUIRED, operator
 from burnx.tensor import Tensor
 
 Array = np.ndarray[Any, Any]
 MEMBER = 6
+UNROLLED = 6
+"""Steps that are written out; more of them are a loop."""
 MODES = ("LEQ", "LT", "GTE", "GT", "EQ", "NEQ", "MEMBER")
+AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
+_TOGETHER: dict[str, Callable[[float, float], float]] = {
+    "AVERAGE": lambda left, right: left + right,
+    "SUM": lambda left, right: left + right,
+    "MIN": min,
+    "MAX": max,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +86,8 @@ def tree_ensemble(
     Source: ai.onnx.ml TreeEnsemble-5
     """
     count, leaves = len(nodes_featureids), len(leaf_targetids)
+    if aggregate_function not in range(len(AGGREGATES)):
+        raise ModelError(f"TreeEnsemble combines by function 0 to 3, not {aggregate_function}")
     modes = np.asarray(nodes_modes).astype(np.int64)
     if modes.size and not 0 <= int(modes.min()) <= int(modes.max()) < len(MODES):
         raise ModelError(f"the modes of tree nodes are 0 to {len(MODES) - 1}, not {modes.tolist()}")
@@ -101,14 +111,15 @@ def tree_ensemble(
         count,
         np.asarray(tree_roots, np.int64),
     )
-    reached = waist.map("sub", _walk(x, forest), waist.constant(count, int64))
-    weights = waist.take(waist.constant(leaf_weights, x.dtype), reached, 0)
-    targets = waist.take(waist.constant(leaf_targetids, int64), reached, 0)
     width = max(leaf_targetids, default=0) + 1 if n_targets is None else n_targets
-    total = _aggregate(weights, targets, width, aggregate_function)
-    if post_transform not in _TRANSFORMS:
-        raise UnsupportedError(f"TreeEnsemble has no post_transform {post_transform} here")
-    return _TRANSFORMS[post_transform](total)
+    weights = np.asarray(leaf_weights).tolist()
+    votes = collect_votes(
+        range(leaves), leaf_targetids, weights, (leaves, width), AGGREGATES[aggregate_function]
+    )
+    total, _ = combine(walk(as_rows(x), forest), votes, aggregate_function, x.dtype)
+    if not 0 <= post_transform < len(TRANSFORMS):
+        raise ModelError(f"post_transform is 0 to {len(TRANSFORMS) - 1}, not {post_transform}")
+    return transformed(total, TRANSFORMS[post_transform])
 
 
 def _member_sets(modes: Array, leaves: int, values: Array | None, dtype: DType) -> Array:
@@ -129,23 +140,37 @@ def _member_sets(modes: Array, leaves: int, values: Array | None, dtype: DType) 
     return sets.astype(dtype)
 
 
-def _walk(x: Tensor, forest: Forest) -> Tensor:
-    """Where every row arrives in every tree.
+def walk(x: Tensor, forest: Forest) -> Tensor:
+    """The leaf that every row arrives at in every tree.
 
     Shapes: (row, feature) -> (row, tree).
     """
     place = waist.broadcast(waist.constant(forest.roots), (x.shape[0], len(forest.roots)))
+    depth, count = forest.depth(), waist.constant(forest.nodes, int64)
+    if depth <= UNROLLED:
+        for _ in range(depth):
+            place = _step(x, place, forest)
+        return waist.map("sub", place, count)
+
+    def down(turn: Tensor, going: Tensor, place: Tensor) -> Sequence[Tensor]:
+        place = _step(x, place, forest)
+        return waist.reduce("or", waist.map("lt", place, count), [0, 1]), place
+
+    turns, going = waist.constant(depth, int64), waist.constant(True, bool_)
+    return waist.map("sub", waist.repeat(turns, going, [place], down)[0], count)
+
+
+def _step(x: Tensor, place: Tensor, forest: Forest) -> Tensor:
+    """One step down every tree; who is at a leaf stays there."""
     tables = [waist.constant(each) for each in (forest.features, forest.yes, forest.no)]
-    for _ in range(forest.depth()):
-        features, yes, no = (waist.take(each, place, 0) for each in tables)
-        chosen = _answers(waist.take_along(x, features, 1), place, forest)
-        place = waist.map("select", chosen, yes, no)
-    return place
+    features, yes, no = (waist.take(each, place, 0) for each in tables)
+    chosen = _answers(waist.take_along(x, features, 1), place, forest)
+    return waist.map("select", chosen, yes, no)
 
 
 def _answers(value: Tensor, place: Tensor, forest: Forest) -> Tensor:
     """Whether the test at each place holds for the value there."""
-    split = waist.take(waist.constant(forest.splits), place, 0)
+    split = waist.take(waist.constant(forest.splits, value.dtype), place, 0)
     modes = waist.take(waist.constant(forest.modes), place, 0)
     is_number = waist.map("eq", value, value)
     result = waist.map("and", waist.map("not", is_number), _missing(place, forest))
@@ -161,7 +186,7 @@ def _missing(place: Tensor, forest: Forest) -> Tensor:
 
 
 def _member(value: Tensor, place: Tensor, forest: Forest) -> Tensor:
-    sets = waist.take(waist.constant(forest.sets), place, 0)
+    sets = waist.take(waist.constant(forest.sets, value.dtype), place, 0)
     return waist.reduce("or", waist.map("eq", waist.reshape(value, (*value.shape, 1)), sets), [2])
 
 
@@ -175,86 +200,51 @@ _TESTS: dict[int, Callable[[Tensor, Tensor], Tensor]] = {
 }
 
 
-def _aggregate(weights: Tensor, targets: Tensor, width: int, function: int) -> Tensor:
-    """Average, sum, least or greatest over the trees; a target that no leaf names gets 0.
+@dataclass(frozen=True, slots=True)
+class Votes:
+    """What every leaf says of every target: a weight, and whether it says anything.
 
-    Shapes: two of (row, tree) -> (row, width).
-    """
-    if function not in (0, 1, 2, 3):
-        raise ModelError(f"TreeEnsemble combines by function 0 to 3, not {function}")
-    rows, trees = weights.shape
-    wide = waist.reshape(weights, (rows, trees, 1))
-    ids = waist.reshape(waist.iota(width), (1, 1, width))
-    named = waist.map("eq", waist.reshape(targets, (rows, trees, 1)), ids)
-    zero = waist.constant(0, weights.dtype)
-    if function in (0, 1):
-        total = waist.reduce("sum", waist.map("select", named, wide, zero), [1])
-        count = waist.constant(trees if function == 0 else 1, weights.dtype)
-        return waist.map("div", total, count)
-    name, neutral = ("min", np.inf) if function == 2 else ("max", -np.inf)
-    kept = waist.map("select", named, wide, waist.constant(neutral, weights.dtype))
-    best = waist.reduce(name, kept, [1])
-    return waist.map("select", waist.reduce("or", named, [1]), best, zero)
-
-
-def _softmax(x: Tensor) -> Tensor:
-    top = waist.reshape(waist.reduce("max", x, [1]), (x.shape[0], 1))
-    powers = waist.map("exp", waist.map("sub", x, top))
-    return waist.map("div", powers, waist.reshape(waist.reduce("sum", powers, [1]), top.shape))
-
-
-def _softmax_zero(x: Tensor) -> Tensor:
-    """Softmax over what is not zero; zeros stay."""
-    zero = waist.constant(0, x.dtype)
-    is_zero = waist.map("eq", x, zero)
-    top = waist.reshape(waist.reduce("max", x, [1]), (x.shape[0], 1))
-    powers = waist.map("exp", waist.map("sub", x, top))
-    powers = waist.map("select", is_zero, zero, powers)
-    total = waist.reshape(waist.reduce("sum", powers, [1]), top.shape)
-    total = waist.map("select", waist.map("eq", total, zero), waist.constant(1, x.dtype), total)
-    return waist.map("div", powers, total)
-
-
-def _logistic(x: Tensor) -> Tensor:
-    one = waist.constant(1, x.dtype)
-    return waist.map("div", one, waist.map("add", one, waist.map("exp", waist.map("neg", x))))
-
-
-def _probit(x: Tensor) -> Tensor:
-    """The normal distribution's quantile √2 erf⁻¹(2 x - 1): a close formula, then Newton's method on erf.
-
-    Source: Winitzki 2008
+    Shapes: both (leaf, target).
     """
 
-    def number(value: float) -> Tensor:
-        return waist.constant(value, float64)
-
-    two, one = number(2.0), number(1.0)
-    wanted = waist.map("sub", waist.map("mul", waist.cast_to(x, float64), two), one)
-    square = waist.map("mul", wanted, wanted)
-    log = waist.map("log", waist.map("sub", one, square))
-    half = waist.map("mul", log, number(0.5))
-    first = waist.map("add", number(2 / (math.pi * _WINITZKI)), half)
-    scaled = waist.map("mul", log, number(1 / _WINITZKI))
-    inner = waist.map("sqrt", waist.map("sub", waist.map("mul", first, first), scaled))
-    size = waist.map("sqrt", waist.map("sub", inner, first))
-    root = waist.map("mul", size, waist.map("sign", wanted))
-    for _ in range(4):
-        error = waist.map("sub", waist.map("erf", root), wanted)
-        slope = waist.map("mul", waist.map("exp", waist.map("mul", root, root)), number(_ROOT))
-        step = waist.map("mul", error, slope)
-        better = waist.map("sub", root, step)
-        is_end = waist.map("eq", square, one)
-        root = waist.map("select", is_end, root, better)
-    return waist.cast_to(waist.map("mul", root, number(math.sqrt(2))), x.dtype)
+    weights: Array
+    given: Array
 
 
-_WINITZKI = 0.147
-_ROOT = math.sqrt(math.pi) / 2
-_TRANSFORMS: dict[int, Callable[[Tensor], Tensor]] = {
-    0: lambda x: x,
-    1: _softmax,
-    2: _logistic,
-    3: _softmax_zero,
-    4: _probit,
-}
+def collect_votes(
+    leaves: Sequence[int],
+    targets: Sequence[int],
+    weights: Sequence[float],
+    shape: tuple[int, int],
+    function: str,
+) -> Votes:
+    """The votes of leaves; several of one leaf for one target are combined as those of several trees are."""
+    total, given = np.zeros(shape), np.zeros(shape, np.bool_)
+    together = _TOGETHER[function]
+    for leaf, target, weight in zip(leaves, targets, weights, strict=True):
+        if not 0 <= target < shape[1]:
+            raise ModelError(f"a leaf votes for one of {shape[1]} targets, not for {target}")
+        is_first = not given[leaf, target]
+        total[leaf, target] = weight if is_first else together(total[leaf, target], weight)
+        given[leaf, target] = True
+    return Votes(total, given)
+
+
+def combine(reached: Tensor, votes: Votes, function: int, dtype: DType) -> tuple[Tensor, Tensor]:
+    """Average, sum, least or greatest over the trees, and whether any tree says something; else the result is 0.
+
+    Shapes: (row, tree) -> both (row, target).
+    """
+    trees = reached.shape[1]
+    given = waist.take(waist.constant(votes.given), reached, 0)
+    weights = waist.take(waist.constant(votes.weights, dtype), reached, 0)
+    any_given = waist.reduce("or", given, [1])
+    name = AGGREGATES[function]
+    if name in ("AVERAGE", "SUM"):
+        total = waist.reduce("sum", weights, [1])
+        count = waist.constant(trees, dtype)
+        return waist.map("div", total, count) if name == "AVERAGE" else total, any_given
+    reducer, neutral = ("min", np.inf) if name == "MIN" else ("max", -np.inf)
+    kept = waist.map("select", given, weights, waist.constant(neutral, dtype))
+    best = waist.reduce(reducer, kept, [1])
+    return waist.map("select", any_given, best, waist.constant(0, dtype)), any_given

@@ -7,7 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from burnx.cli.arrays import save_outputs
+from burnx.cli.arrays import load_archive, save_outputs
 from burnx.cli.spec import read_inputs, split_name
 from burnx.errors import UsageError
 
@@ -161,3 +161,12 @@ def test_outputs_come_back_as_inputs(tmp_path: Path) -> None:
     again = read_inputs([f"@{path}"], names)
     assert again.values["text"].tolist() == ["a", "bc"]
     assert [item.tolist() for item in again.values["items"]] == [[0], [1, 1]]
+
+
+def test_maps_are_read_as_keys_and_values(tmp_path: Path) -> None:
+    path = tmp_path / "map.npz"
+    np.savez(path, **{"m/keys": np.array(["a", "b"]), "m/values": np.array([1.5, 2.5])})
+    assert load_archive(str(path), {"m": "string"}) == {"m": {"a": 1.5, "b": 2.5}}
+    np.savez(path, **{"m/keys": np.array(["a", "b"])})
+    with pytest.raises(UsageError, match="as many m/keys as m/values"):
+        load_archive(str(path), {"m": "string"})
