@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 
 from burnx.codegen.constants import FLOW, literal_input
 from burnx.codegen.dims import type_text
-from burnx.codegen.expressions import call, group, index, name, text
+from burnx.codegen.expressions import call, group, name, text
+from burnx.codegen.families import Family
 from burnx.codegen.inlining import (
     arguments,
     count_uses,
@@ -23,11 +24,12 @@ from burnx.codegen.inlining import (
     is_size,
     is_sizes,
 )
-from burnx.codegen.layout import Assign, For, Return, Stmt
+from burnx.codegen.layout import Assign, Return, Stmt
 from burnx.codegen.literal import constant
+from burnx.codegen.loops import write_loop
 from burnx.codegen.names import LOCAL_RESERVED, identifier, snake_case
 from burnx.codegen.placing import Places
-from burnx.codegen.runs import Growth, Run, find_runs, inputs_of, values_of
+from burnx.codegen.runs import Growth, Round, Run, find_runs, values_of
 from burnx.codegen.scopes import Path
 from burnx.codegen.selfpath import self_path
 from burnx.codegen.spelling import spell, takes_sizes
@@ -43,13 +45,14 @@ Arg = TypeVar("Arg", ast.expr, ast.expr | None)
 class Context:
     """What the statements of one class need to know of the rest of the source.
 
-    ``kept`` are the constants that are parameters, ``results`` what the outputs of a model of several are called,
+    ``families`` are inputs and outputs that are one thing many times; ``kept`` are the constants that are parameters, ``results`` what the outputs of a model of several are called,
     ``flow`` collects the functions of burnx that control flow uses.
     """
 
     places: Places
     kept: set[Value]
     results: Mapping[Value, str]
+    families: Sequence[Family]
     lists: Mapping[Path, int]
     owner: Path
     flow: set[str]
@@ -80,18 +83,16 @@ class Block:
         self.in_place = inlined(items, self.left, results, values_of(parts))
         self.parameters = set(self.env.values())
         for part in parts:
-            if isinstance(part, Run):
-                self._loop(part)
-            elif isinstance(part, Growth):
-                self._grow(part)
+            if isinstance(part, Run | Growth | Round):
+                write_loop(self, part)
             elif not any(value in self.in_place for value in writes(part)):
-                self._statement(part)
+                self.statement(part)
         self._return(results)
         return self.statements
 
     def _return(self, results: Sequence[Value]) -> None:
         """The last statement; what was worked out just before for it alone stands in it."""
-        exprs = [self.value(value) for value in results]
+        exprs = self.unpacked([self.value(value) for value in results])
         whole = exprs[0] if len(exprs) == 1 else group(exprs)
         last = self.statements[-1] if self.statements else None
         if isinstance(last, Assign) and text(last.target) == text(whole):
@@ -101,18 +102,24 @@ class Block:
         self.statements.append(Return(whole, "" if plain else type_text(results[0].type)))
 
     # ---------------------------------------------------------------- statements
-    def _statement(self, item: Item) -> None:
+    def statement(self, item: Item) -> None:
         expr = self.item(item)
-        dying = self._read(self._leaves(item))
+        dying = self.read(self.leaves(item))
         used = [self.left[value] > 0 for value in writes(item)]
         if not any(used) and not isinstance(item, ModuleCall):
             return
         targets: list[ast.expr] = []
+        several = self._family(item) if all(used) else None
         for value, is_used in zip(writes(item), used, strict=True):
-            if is_used:
-                chosen = self._choose(item, value, dying)
+            if several is not None and value in several.values:
+                if value is several.values[0]:
+                    label = self.free_name(several.label, set())
+                    targets.append(ast.Starred(name(label), ast.Store()))
+                    self.pack(label, several.values)
+            elif is_used:
+                chosen = self.choose(item, value, dying)
                 targets.append(name(chosen))
-                self._bind(value, chosen, dying)
+                self.bind(value, chosen, dying)
             else:
                 targets.append(name("_"))
         types = [
@@ -123,108 +130,73 @@ class Block:
         target = targets[0] if len(targets) == 1 and not self._gives_tuple(item) else group(targets)
         self.statements.append(Assign(target, expr, ", ".join(dict.fromkeys(types))))
 
+    def _family(self, item: Item) -> Family | None:
+        """The family that is part of what an item gives."""
+        given = writes(item)
+        for family in self.context.families:
+            values = list(family.values)
+            for start in range(len(given) - len(values) + 1):
+                if given[start : start + len(values)] == values:
+                    return family
+        return None
+
     def _gives_tuple(self, item: Item) -> bool:
         """Whether a call gives a tuple even of one; those of control flow do not."""
         if not isinstance(item, Op) or (item.node.operator in FLOW and not item.node.domain):
             return False
         return find(item.node.domain, item.node.operator).is_variadic
 
-    def _loop(self, run: Run) -> None:
-        """``for block in self.blocks: x = block(x)``"""
-        first, last = run.calls[0], run.calls[-1]
-        start = self.value(inputs_of(first)[run.place])
-        later = [value for each in run.calls[1:] for value in inputs_of(each) if value in self.env]
-        dying = self._read([*self._leaves(first), *later])
-        (value,) = writes(last)
-        started = [each for each in dying if each not in later]  # all turns need the others
-        chosen = self._choose(first, value, started)
-        word = singular(run.path[-1]) if run.path else "block"
-        if chosen == word:
-            chosen = self._free_name("out", {self.env[each] for each in started})
-        if not (isinstance(start, ast.Name) and start.id == chosen):
-            self.statements.append(Assign(name(chosen), start))
-        each_name = self._free_name(word, set(), chosen)
-        args = [
-            name(chosen) if place == run.place else self.value(each)
-            for place, each in enumerate(inputs_of(first))
-        ]
-        body = Assign(name(chosen), call(each_name, *args), self._note(run))
-        self.statements.append(For(each_name, self._modules(run), (body,)))
-        self._bind(value, chosen, dying)
-
-    def _grow(self, run: Growth) -> None:
-        """``for layer in self.layers: features = [*features, layer(*features)]``"""
-        start = [self.value(value) for value in run.calls[0].inputs]
-        self._read([value for each in run.calls for value in each.inputs])
-        chosen = self._free_name("features", set())
-        each_name = self._free_name(singular(run.path[-1]), set(), chosen)
-        every = ast.Starred(name(chosen), ast.Load())
-        grown = ast.List([every, call(each_name, every)], ast.Load())
-        self.statements.append(Assign(name(chosen), ast.List(start, ast.Load())))
-        self.statements.append(For(each_name, self._modules(run), (Assign(name(chosen), grown),)))
-        self.pack(chosen, [*run.calls[-1].inputs, *run.calls[-1].outputs])
-
     def pack(self, label: str, values: Sequence[Value]) -> None:
         """From now on the values are the elements of the list or tuple ``label``."""
         self.packs[label] = len(values)
         self.env |= {value: f"{label}[{place}]" for place, value in enumerate(values)}
 
-    def _modules(self, run: Run | Growth) -> ast.expr:
-        """The modules of a run: their list, or a part of it."""
-        modules = self_path(self.context, run.path)
-        if not run.first and run.is_last:
-            return modules
-        lower = constant(run.first) if run.first else None
-        upper = None if run.is_last else constant(run.first + len(run.calls))
-        return index(modules, ast.Slice(lower, upper))
-
-    def _unpacked(self, args: Sequence[Arg]) -> Sequence[Arg]:
-        """All elements of a pack in order as ``*pack``."""
+    def unpacked(self, exprs: Sequence[Arg]) -> Sequence[Arg]:
+        """All elements of a pack that stand in order as ``*pack``."""
+        found = list(exprs)
         for label, count in self.packs.items():
             elements = [f"{label}[{place}]" for place in range(count)]
-            if [text(each) if each is not None else "" for each in args] == elements:
-                every: Any = ast.Starred(name(label), ast.Load())
-                return [every]
-        return args
+            texts = [text(each) if each is not None else "" for each in found]
+            for start in range(len(texts) - count + 1 if count else 0):
+                if texts[start : start + count] == elements:
+                    every: Any = ast.Starred(name(label), ast.Load())
+                    found[start : start + count] = [every]
+                    break
+        return found
 
-    def _note(self, run: Run) -> str:
-        """The shape that a run carries, where it stays the same."""
-        types = {type_text(value.type) for each in run.calls for value in writes(each)}
-        return types.pop() if len(types) == 1 else ""
-
-    def _read(self, values: Sequence[Value]) -> list[Value]:
+    def read(self, values: Sequence[Value]) -> list[Value]:
         """Note reads; the variables that nobody reads any more."""
         self.left.subtract(values)
         return [
             value for value in dict.fromkeys(values) if self.left[value] <= 0 and value in self.env
         ]
 
-    def _leaves(self, item: Item) -> list[Value]:
+    def leaves(self, item: Item) -> list[Value]:
         """The variables that an item and what stands in place inside it read."""
         found: list[Value] = []
         for value in arguments(item):
             inner = self.in_place.get(value)
-            found += self._leaves(inner) if inner is not None else [value]
+            found += self.leaves(inner) if inner is not None else [value]
         return found
 
-    def _bind(self, value: Value, chosen: str, dying: Sequence[Value]) -> None:
+    def bind(self, value: Value, chosen: str, dying: Sequence[Value]) -> None:
         for each in dying:
             self.env.pop(each, None)
         self.env[value] = chosen
 
     # ---------------------------------------------------------------- names
-    def _choose(self, item: Item, value: Value, dying: Sequence[Value]) -> str:
+    def choose(self, item: Item, value: Value, dying: Sequence[Value]) -> str:
         free = {self.env[each] for each in dying if each in self.env}
         if value in self.context.results:
-            return self._free_name(self.context.results[value], free)
-        first = next(iter(self._leaves(item)), None)
+            return self.free_name(self.context.results[value], free)
+        first = next(iter(self.leaves(item)), None)
         if first is not None and first in dying and first in self.env:
             name = self.env[first]
             is_free = name not in self.captured and name.isidentifier()
             if is_free and (name not in self.parameters or name == "x"):
                 return name
-            return self._free_name("x", free)
-        return self._free_name(self._role(item), free)
+            return self.free_name("x", free)
+        return self.free_name(self._role(item), free)
 
     def _role(self, item: Item) -> str:
         """What a result may be called that takes over no other name: the layer it comes from, else its operator."""
@@ -241,7 +213,7 @@ class Block:
             "x" if item.node.operator in _PLAIN else snake_case(item.node.operator),
         )
 
-    def _free_name(self, wanted: str, free: set[str], *taken: str) -> str:
+    def free_name(self, wanted: str, free: set[str], *taken: str) -> str:
         base = identifier(wanted) or "x"
         active = (
             (set(self.env.values()) - free) | self.outer | LOCAL_RESERVED | {*taken, *self.packs}
@@ -287,7 +259,7 @@ class Block:
         """The call that an item is."""
         if isinstance(item, ModuleCall):
             args = [self.value(value) for value in item.inputs]
-            return call(self_path(self.context, item.path), *self._unpacked(args))
+            return call(self_path(self.context, item.path), *self.unpacked(args))
         if isinstance(item, LayerCall):
             return self._layer(item)
         if item.node.operator in FLOW:
@@ -298,7 +270,7 @@ class Block:
             None if value is None else self.value(value, item.node, place)
             for place, value in enumerate(item.node.inputs)
         ]
-        return spell(item.node, self._unpacked(given))
+        return spell(item.node, self.unpacked(given))
 
     def _layer(self, item: LayerCall) -> ast.expr:
         args = [
@@ -308,18 +280,6 @@ class Block:
         usual = {"LSTM": 3, "GRU": 2, "RNN": 2}.get(item.layer.kind)
         options = {} if count in (None, usual) else {"outputs": constant(count)}
         return call(self_path(self.context, item.path), *args, **options)
-
-
-def singular(word: str) -> str:
-    """What one of several is called."""
-    word = snake_case(word)
-    return (
-        word[:-1]
-        if word.endswith("s") and len(word) > 2
-        else "block"
-        if word[-1:].isdigit()
-        else word
-    )
 
 
 _ROLES = {

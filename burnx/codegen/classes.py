@@ -13,6 +13,7 @@ from typing import Any
 
 from burnx.codegen.block import Block, Context
 from burnx.codegen.expressions import call, name, repeated, text
+from burnx.codegen.families import Family
 from burnx.codegen.inlining import count_uses
 from burnx.codegen.layers import Layer
 from burnx.codegen.layout import Assign, Class, Function, plain_text
@@ -48,6 +49,7 @@ class Classes:
     kept: set[Value]
     hints: Mapping[Path, str]
     results: Mapping[Value, str] = field(default_factory=dict)
+    families: Sequence[Family] = ()
     lists: dict[Path, int] = field(default_factory=dict)
     by_path: dict[Path, str] = field(default_factory=dict)
     arguments: dict[Path, dict[str, ast.expr]] = field(default_factory=dict)
@@ -114,7 +116,7 @@ class Classes:
     def _body(self, item: ModuleCall) -> Body:
         items = self.joined(item.items, item.outputs)
         init = self.constructor(item.path, item.items)
-        context = Context(self.places, self.kept, self.results, self.lists, item.path, self.flow)
+        context = self.context(item.path)
         block = Block(context, {})
         params = ("self", *self._parameters(item, block))
         statements = block.fill(items, item.outputs)
@@ -122,16 +124,32 @@ class Classes:
         forward = Function("forward", params, tuple(statements), returns)
         return (init, forward) if init is not None else (forward,)
 
+    def context(self, owner: Path) -> Context:
+        """What the statements of the class at a path need to know."""
+        known = (self.places, self.kept, self.results, self.families, self.lists)
+        return Context(*known, owner, self.flow)
+
     def _parameters(self, item: ModuleCall, block: Block) -> list[str]:
         """The parameters of ``forward``, which become variables of ``block``."""
         if item.gathers:
             block.pack("features", item.inputs)
             return ["*features: Tensor"]
         names, inside = Names(LOCAL_RESERVED), nodes_of(item)
-        item.inputs = in_order(item.inputs, inside)
-        for place, value in enumerate(item.inputs):
+        family = next(
+            (each for each in self.families if set(each.values) <= set(item.inputs)), None
+        )
+        members = [] if family is None else list(family.values)
+        own = [value for value in item.inputs if value not in members]
+        own = in_order(own, inside)
+        item.inputs = [*own, *members]
+        for place, value in enumerate(own):
             block.env[value] = names.fresh(parameter_word(value, place, inside))
-        return [f"{block.env[value]}: Tensor" for value in item.inputs]
+        parameters = [f"{block.env[value]}: Tensor" for value in own]
+        if family is None:
+            return parameters
+        label = names.fresh(family.label)
+        block.pack(label, members)
+        return [*parameters, f"*{label}: Tensor"]
 
     def _class_name(self, paths: Sequence[Path]) -> str:
         wanted = _shared([self._wanted_name(path) for path in paths])

@@ -28,13 +28,13 @@ def flow_call(block: Block, node: Node) -> ast.expr:
 
 def _function(block: Block, graph: Graph, wanted: str) -> str:
     """Write a subgraph as an inner function and give its name."""
-    title = block._free_name(wanted, set())
+    title = block.free_name(wanted, set())
     visible = set(block.env.values()) | block.outer | {title}
     env = dict(block.env)
     inner = type(block)(block.context, env, visible, frozenset(visible))
     params = []
     for place, value in enumerate(graph.inputs):
-        param = inner._free_name(snake_case(value.name) or f"state_{place}", set())
+        param = inner.free_name(snake_case(value.name) or f"state_{place}", set())
         inner.outer.add(param)
         env[value] = param
         params.append(param)

@@ -35,16 +35,35 @@ class Growth:
     is_last: bool
 
 
+@dataclass(slots=True, eq=False)
+class Round:
+    """Calls of modules of the list at ``path`` that each take members of families of values, and give some.
+
+    ``carried`` is the argument that the call before gave as its result number ``given``.
+    """
+
+    path: Path
+    calls: list[Call]
+    first: int
+    is_last: bool
+    carried: int
+    given: int
+
+
 def find_runs(
     items: Sequence[Item],
     uses: Counter[Value],
     lists: Mapping[Path, int],
-) -> list[Item | Run | Growth]:
+) -> list[Item | Run | Growth | Round]:
     """The items, with each run in place of its calls.  ``lists`` are the sizes of the module lists."""
-    found: list[Item | Run | Growth] = []
+    found: list[Item | Run | Growth | Round] = []
     place = 0
     while place < len(items):
-        run = _run_at(items, place, uses, lists) or _growth_at(items, place, lists)
+        run = (
+            _run_at(items, place, uses, lists)
+            or _growth_at(items, place, lists)
+            or _round_at(items, place, uses, lists)
+        )
         if run is not None:
             found.append(run)
             place += len(run.calls)
@@ -99,12 +118,44 @@ def _growth_at(items: Sequence[Item], start: int, lists: Mapping[Path, int]) -> 
     return Growth(path, calls, first, lists[path] == first + len(calls))
 
 
-def values_of(parts: Sequence[Item | Run | Growth]) -> set[Value]:
+def _round_at(
+    items: Sequence[Item], start: int, uses: Counter[Value], lists: Mapping[Path, int]
+) -> Round | None:
+    first = items[start]
+    if not isinstance(first, Call) or first.path[:-1] not in lists or first.gathers:
+        return None
+    calls, link = [first], (-1, -1)
+    for item in items[start + 1 :]:
+        before = calls[-1]
+        if not isinstance(item, Call) or item.path != _after(before.path):
+            break
+        if len(item.inputs) != len(first.inputs) or len(item.outputs) != len(first.outputs):
+            break
+        links = [
+            (item.inputs.index(value), number)
+            for number, value in enumerate(before.outputs)
+            if value in item.inputs and uses[value] == 1
+        ]
+        if len(links) != 1 or link not in ((-1, -1), links[0]):
+            break
+        link = links[0]
+        calls.append(item)
+    if len(calls) < 3 or len(first.outputs) < 2:
+        return None
+    path, begin = first.path[:-1], int(first.path[-1])
+    return Round(path, calls, begin, lists[path] == begin + len(calls), *link)
+
+
+def _after(path: Path) -> Path:
+    return (*path[:-1], str(int(path[-1]) + 1))
+
+
+def values_of(parts: Sequence[Item | Run | Growth | Round]) -> set[Value]:
     """What the calls of the runs give."""
     return {
         value
         for part in parts
-        if isinstance(part, Run | Growth)
+        if isinstance(part, Run | Growth | Round)
         for call in part.calls
         for value in writes(call)
     }

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from burnx.codegen.block import Block, Context
+from burnx.codegen.block import Block
 from burnx.codegen.classes import Classes, returned
 from burnx.codegen.constants import literal_input
 from burnx.codegen.dims import dim_text, type_text
 from burnx.codegen.expressions import call, compare, group, name
+from burnx.codegen.families import Family, every_member, find_families
 from burnx.codegen.layout import Assign, Class, Function, Stmt, docstring, formatted, plain_text
 from burnx.codegen.literal import constant
 from burnx.codegen.names import LOCAL_RESERVED, Names
@@ -51,7 +52,7 @@ def make_source(
     kept = kept_constants(graph, root) | set(defaults.values())
     fixed = [value for value in graph.outputs if value.is_constant]
     places = place_constants(root, kept, scopes, [*defaults.values(), *fixed])
-    classes = Classes(places, kept, scopes.classes, _results(graph))
+    classes = Classes(places, kept, scopes.classes, _results(graph), _families(graph))
     classes.names.take(class_name)
     classes.define(root.items)
     weights = tuple(_weights(places))
@@ -69,6 +70,14 @@ def _results(graph: Graph) -> dict[Value, str]:
         return {}
     pairs = zip(graph.outputs, graph.output_names, strict=True)
     return {value: word for value, label in pairs if (word := plain_word(label))}
+
+
+def _families(graph: Graph) -> list[Family]:
+    """The inputs that come last, and the outputs, that are one thing many times."""
+    labels = [value.name for value in graph.inputs]
+    inputs = [] if graph.defaults else find_families(graph.inputs, labels)
+    last = [each for each in inputs if each.values[-1] is graph.inputs[-1]]
+    return [*last, *find_families(graph.outputs, graph.output_names)]
 
 
 def _names(code: str) -> set[str]:
@@ -125,16 +134,23 @@ def _model(
     items = classes.joined(root.items, graph.outputs)
     init = classes.constructor((), root.items)
     made = () if init is None else without_defaults((init,), classes.defaults)
-    context = Context(
-        classes.places, classes.kept, classes.results, classes.lists, (), classes.flow
-    )
+    context = classes.context(())
     names = Names(LOCAL_RESERVED)
     env = {
         value: names.take(value.name, f"input_{place}") for place, value in enumerate(graph.inputs)
     }
     start: list[Stmt] = []
     required, optional = [], []
+    block = Block(context, {})
+    family = (
+        next((each for each in classes.families if each.values[-1] is graph.inputs[-1]), None)
+        if graph.inputs
+        else None
+    )
+    members = () if family is None else family.values
     for value in graph.inputs:
+        if value in members:
+            continue
         if value in defaults:
             held = self_path(context, classes.places.constants[defaults[value]])
             given = name(env[value])
@@ -143,37 +159,66 @@ def _model(
             optional.append(f"{env[value]}: Tensor | None = None")
         else:
             required.append(f"{env[value]}: Tensor")
+    block.env = {value: label for value, label in env.items() if value not in members}
+    if family is not None:
+        label = names.fresh(family.label)
+        block.pack(label, members)
+        required.append(f"*{label}: Tensor")
     params = ("self", *required, *optional)
-    statements = Block(context, dict(env)).fill(items, graph.outputs)
+    statements = block.fill(items, graph.outputs)
     forward = Function("forward", params, (*start, *statements), returned(len(graph.outputs)))
-    declared = _declared(graph, env, defaults, classes.places)
+    declared = _declared(graph, env, defaults, classes)
     return Class(title, (*declared, *made, forward))
 
 
 def _declared(
-    graph: Graph, env: Mapping[Value, str], defaults: Mapping[Value, Value], places: Places
+    graph: Graph, env: Mapping[Value, str], defaults: Mapping[Value, Value], classes: Classes
 ) -> list[Stmt]:
     """``inputs`` and ``outputs`` as class attributes."""
     ordered = sorted(graph.inputs, key=lambda value: value in defaults)
+    members = _members(classes.families)
     inputs = []
     for value in ordered:
         options: dict[str, ast.expr] = {}
+        if value in members:
+            inputs += _all_of(members[value], "Input") if value is members[value].values[0] else []
+            continue
         if env[value] != value.name:
             options["parameter"] = constant(env[value])
         if value in defaults:
-            path = ".".join(places.legal(places.constants[defaults[value]]))
+            path = ".".join(classes.places.legal(classes.places.constants[defaults[value]]))
             options |= {"optional": constant(True), "default": constant(path)}
-        inputs.append(_declaration("Input", value.name, value.type, options))
-    pairs = zip(graph.output_names, graph.outputs, strict=True)
-    outputs = [_declaration("Output", label, value.type, {}) for label, value in pairs]
+        inputs.append(_declaration("Input", constant(value.name), value.type, options))
+    outputs = []
+    for label, value in zip(graph.output_names, graph.outputs, strict=True):
+        if value not in members:
+            outputs.append(_declaration("Output", constant(label), value.type, {}))
+        elif value is members[value].values[0]:
+            outputs += _all_of(members[value], "Output")
     statements: list[Stmt] = []
     if inputs:
         statements.append(Assign(name("inputs"), group(inputs)))
     return [*statements, Assign(name("outputs"), group(outputs))]
 
 
+def _members(families: Sequence[Family]) -> dict[Value, Family]:
+    return {value: family for family in families for value in family.values}
+
+
+def _all_of(family: Family, kind: str) -> list[ast.expr]:
+    """The declarations of a family: one for all, where they differ in their names only."""
+    types = {value.type for value in family.values}
+    if len(types) == 1:
+        described = types.pop()
+        return [every_member(family, lambda label: _declaration(kind, label, described, {}))]
+    return [
+        _declaration(kind, constant(label), value.type, {})
+        for label, value in zip(family.labels(), family.values, strict=True)
+    ]
+
+
 def _declaration(
-    kind: str, label: str, described: Type, options: Mapping[str, ast.expr]
+    kind: str, label: ast.expr, described: Type, options: Mapping[str, ast.expr]
 ) -> ast.expr:
     words: list[str] = []
     while isinstance(described, (SequenceType, OptionalType)):
@@ -181,9 +226,9 @@ def _declaration(
         described = described.element
     if isinstance(described, MapType):
         words += ["map", dtype_name(_scalar(described.value))]
-        args = (constant(label), constant(dtype_name(described.key)), constant(None))
+        args = (label, constant(dtype_name(described.key)), constant(None))
     else:
-        args = (constant(label), constant(dtype_name(described.dtype)), constant(_dims(described)))
+        args = (label, constant(dtype_name(described.dtype)), constant(_dims(described)))
     extra = {"kind": constant("(".join(words) + ")" * (len(words) - 1))} if words else {}
     return call(kind, *args, **options, **extra)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any
 
 from burnx.builder import join_types
@@ -63,8 +64,16 @@ def check_call(
         given[name] = value
     sizes: dict[str, int] = {}
     checked = {name: _check(entry, given.get(name), sizes) for name, entry in entries.items()}
+    if _takes_any_number(type(module).forward):
+        return [checked[name] for name in entries], {}
     names = list(entries)[: len(args)]
     return [checked[name] for name in names], {name: checked[name] for name in kwargs}
+
+
+@lru_cache(maxsize=256)
+def _takes_any_number(function: Callable[..., Any]) -> bool:
+    kinds = [each.kind for each in inspect.signature(function).parameters.values()]
+    return inspect.Parameter.VAR_POSITIONAL in kinds
 
 
 def _check(entry: Input, value: Any, sizes: dict[str, int]) -> Any:
