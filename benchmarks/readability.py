@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import importlib
 import json
 import re
 import sys
@@ -116,14 +117,15 @@ def read_model(path: Path, name: str) -> Reading:
 
 
 def _lines_of_onnxscript(path: Path) -> int | None:
+    import onnx
+
     try:
-        import onnx
-        from onnxscript.backend.onnx_export import export2python
+        exporting = importlib.import_module("onnxscript.backend.onnx_export")
     except ImportError:
         return None
     try:
-        written = export2python(onnx.load(str(path)))
-    except Exception:
+        written: str = exporting.export2python(onnx.load(str(path)))
+    except Exception:  # whatever another program meets: it wrote no source
         return None
     return sum(1 for line in written.splitlines() if line.strip())
 

@@ -28,7 +28,10 @@ class Net:
 
     def add(self, scope: str, operator: str, *inputs: str, **attributes: object) -> str:
         result = f"t{len(self.nodes)}"
-        name = "".join(f"/{part}" for part in scope.split("/") if part) + f"/{operator}_{len(self.nodes)}"
+        name = (
+            "".join(f"/{part}" for part in scope.split("/") if part)
+            + f"/{operator}_{len(self.nodes)}"
+        )
         self.nodes.append(helper.make_node(operator, inputs, [result], name, **attributes))
         return result
 
