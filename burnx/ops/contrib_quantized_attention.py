@@ -82,7 +82,10 @@ def q_attention(
     return waist.cast_to(join_heads(result), dtype), present
 
 
-q_attention.limit("do_rotary, past_present_share_buffer: onnxruntime's kernels take neither")
+q_attention.limit(
+    "do_rotary, past_present_share_buffer: onnxruntime's kernels take neither",
+    tests="qattention.*(rotary|share_buffer)",
+)
 
 
 @q_attention.infer

@@ -79,7 +79,10 @@ def mat_mul_n_bits(
     return waist.cast_to(result, a.dtype)
 
 
-mat_mul_n_bits.limit("weight_prepacked: the layout of a CUDA kernel, which no document describes")
+mat_mul_n_bits.limit(
+    "weight_prepacked: the layout of a CUDA kernel, which no document describes",
+    tests="matmulnbits.*prepacked",
+)
 
 
 def _weight_of(
@@ -198,8 +201,8 @@ def _gathered_numbers(
     if zero is not None:
         own = unpacked(zero, bits) if bits < 8 else zero
         own = waist.slice_axis(own, axis, 0, scale.shape[axis]) if bits < 8 else own
-        own = spread_scale(own, numbers, axis, block_size)
-        numbers = waist.map("sub", numbers, waist.cast_to(own, wide))
+        own = spread_scale(waist.cast_to(own, wide), numbers, axis, block_size)
+        numbers = waist.map("sub", numbers, own)
     elif x.dtype == uint8:
         numbers = waist.map("sub", numbers, scalar(2 ** (bits - 1), numbers))
     factor = waist.cast_to(scale, wide)

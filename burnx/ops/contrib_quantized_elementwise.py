@@ -11,6 +11,7 @@ from burnx.ops.contrib_fused import MICROSOFT, find, plus, scalar, times
 from burnx.ops.kinds import T1, T2, T5, Bool, Float32, T
 from burnx.ops.movement import normal_axes
 from burnx.ops.operator import REQUIRED, operator
+from burnx.ops.quantization import quantize
 from burnx.ops.reduction import mean_along
 from burnx.tensor import Tensor
 from burnx.types import TensorType
@@ -31,10 +32,8 @@ def real_of(x: Tensor, scale: Tensor, zero: Tensor | None) -> Tensor:
 
 def stored_as(x: Tensor, scale: Tensor, zero: Tensor | None, dtype: DType) -> Tensor:
     """Rounded half to even, moved by the zero point, and saturated."""
-    whole = waist.map("round", waist.map("div", x, waist.reshape(scale, ())))
-    if zero is not None:
-        whole = plus(whole, waist.cast_to(waist.reshape(zero, ()), float32))
-    return waist.cast_to(whole, dtype)
+    moved_by = None if zero is None else waist.reshape(zero, ())
+    return quantize(waist.map("div", x, waist.reshape(scale, ())), moved_by, dtype)
 
 
 @operator("QLinearAdd", since=(1,), domain=MICROSOFT)
@@ -56,7 +55,7 @@ def q_linear_add(
     total = waist.map("div", total, waist.reshape(c_scale, ()))
     if c_zero_point is not None:
         total = plus(total, waist.cast_to(waist.reshape(c_zero_point, ()), float32))
-    return waist.cast_to(waist.map("round", total), a.dtype)
+    return quantize(total, None, a.dtype)
 
 
 @operator("QLinearMul", since=(1,), domain=MICROSOFT)

@@ -116,9 +116,10 @@ def q_moe(
     return mixed(input, shares, layers, gate)
 
 
-q_moe.limit(SPARSE_MIXER)
+q_moe.limit(SPARSE_MIXER, tests="moe.*sparse_mixer")
 q_moe.limit(
-    "quant_type fp4, nvfp4 and wfp4afp8, weights_prepacked 1, 3 bits: layouts of CUDA kernels"
+    "quant_type fp4, nvfp4 and wfp4afp8, weights_prepacked 1, 3 bits: layouts of CUDA kernels",
+    tests="qmoe.*(fp4|prepacked|3_bits)",
 )
 
 
