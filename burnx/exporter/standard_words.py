@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from burnx.capture.recorder import GraphRecorder
-from burnx.dtype import bool_, dtype_name, int64, uint8
+from burnx.dtype import bool_, dtype_name, int8, int64, uint8
 from burnx.errors import ExportError
 from burnx.ops import find
 from burnx.program import Instruction, Program, Var
@@ -156,13 +156,28 @@ def _slice(inputs: list[Any], given: Mapping[str, Any]) -> Any:
 
 def _flip(inputs: list[Any], given: Mapping[str, Any]) -> Any:
     count = len(given["axes"])
-    ends = [np.iinfo(np.int64).min] * count
+    ends = [-1 - inputs[0].shape[axis] for axis in given["axes"]]
     parts = ([-1] * count, ends, given["axes"], [-1] * count)
     return say("Slice", inputs[0], *(_vector(each) for each in parts))
 
 
 def _pad(inputs: list[Any], given: Mapping[str, Any]) -> Any:
     return say("Pad", inputs[0], _vector([*given["low"], *given["high"]]), inputs[1])
+
+
+def _take(inputs: list[Any], given: Mapping[str, Any]) -> Any:
+    """Gather; by way of a dtype that it takes and that holds every number of the other."""
+    x, indices = inputs
+    name = dtype_name(x.dtype)
+    wide = next((wide for part, wide in _GATHERED.items() if part in name), None)
+    if wide is None:
+        return say("Gather", x, indices, axis=given["axis"])
+    return say("Cast", say("Gather", say("Cast", x, to=wide), indices, axis=given["axis"]), to=name)
+
+
+# what is in the name of a dtype that Gather does not take, and what stands in for it
+_GATHERED = {"float8": "float32", "float4": "float32", "float6": "float32"}
+_GATHERED |= {"uint4": "uint8", "uint2": "uint8", "int4": "int8", "int2": "int8"}
 
 
 def _gather_nd(inputs: list[Any], given: Mapping[str, Any]) -> Any:
@@ -200,13 +215,30 @@ def _cumulate(inputs: list[Any], given: Mapping[str, Any]) -> Any:
     return say("CumSum", inputs[0], np.array(given["axis"], np.int64), **flags)
 
 
+def _sort(inputs: list[Any], given: Mapping[str, Any]) -> Any:
+    """All of an axis are its greatest or least: TopK keeps the order of equals too."""
+    (x,), axis = inputs, given["axis"]
+    largest = int(given["descending"])
+    return say("TopK", x, _vector([x.shape[axis]]), axis=axis, largest=largest, outputs=2)
+
+
 def _window(inputs: list[Any], given: Mapping[str, Any]) -> Any:
-    x, rank = inputs[0], len(given["window"])
-    if given["function"] != "max" or x.ndim != rank + 2:
+    """MaxPool; a sum is so many times the mean, the zeros of the margins counted."""
+    x, missing = inputs[0], len(given["window"]) + 2 - inputs[0].ndim
+    is_sum = given["function"] == "sum" and x.dtype.kind == "f"
+    if missing < 0 or not (is_sum or given["function"] == "max"):
         raise ExportError(f'a standard pool is no "{given["function"]}" of {x.ndim} axes')
+    lead = np.arange(missing)
+    x = say("Unsqueeze", x, lead) if missing else x
     pads = [pair[side] for side in (0, 1) for pair in given["pads"]]
     where = {name: list(given[name]) for name in ("strides", "dilations")}
-    return say("MaxPool", x, kernel_shape=list(given["window"]), pads=pads, **where)
+    where |= {"kernel_shape": list(given["window"]), "pads": pads}
+    if is_sum:
+        count = np.array(np.prod(given["window"]), x.dtype)
+        found = say("Mul", say("AveragePool", x, count_include_pad=1, **where), count)
+    else:
+        found = say("MaxPool", x, **where)
+    return say("Squeeze", found, lead) if missing else found
 
 
 def _contract(inputs: list[Any], given: Mapping[str, Any]) -> Any:
@@ -239,13 +271,16 @@ def _conv(inputs: list[Any], given: Mapping[str, Any]) -> Any:
     if any(step != 1 for step in given["spread"]):
         raise ExportError("a convolution of spread data is not written in standard operators")
     wanted = dtype_name(given["dtype"])
+    pads = [pair[side] for side in (0, 1) for pair in given["pads"]]
+    where = {name: list(given[name]) for name in ("strides", "dilations")}
+    where |= {"pads": pads, "group": given["groups"]}
+    if wanted == "int32" and all(each.dtype in (int8, uint8) for each in inputs):
+        return say("ConvInteger", *inputs, **where)
     x, w = (
         each if dtype_name(each.dtype) == wanted else say("Cast", each, to=wanted)
         for each in inputs
     )
-    pads = [pair[side] for side in (0, 1) for pair in given["pads"]]
-    where = {name: list(given[name]) for name in ("strides", "dilations")}
-    return say("Conv", x, w, pads=pads, group=given["groups"], **where)
+    return say("Conv", x, w, **where)
 
 
 # ---------------------------------------------------------------------------------------- values from sizes
@@ -285,14 +320,18 @@ WORDS: dict[str, Word] = {
     "window_reduce": _window,
     "contract": _contract,
     "conv": _conv,
-    "take": lambda inputs, given: say("Gather", *inputs, axis=given["axis"]),
+    "take": _take,
     "take_along": lambda inputs, given: say(
         "GatherElements", *_with_longs(inputs), axis=given["axis"]
     ),
     "gather_nd": _gather_nd,
+    "scatter_along": lambda inputs, given: say(
+        "ScatterElements", *_with_longs(inputs), axis=given["axis"], reduction=given["reduction"]
+    ),
     "scatter_nd": lambda inputs, given: say(
         "ScatterND", *_with_longs(inputs), reduction=given["reduction"]
     ),
+    "sort": _sort,
     "nonzero": lambda inputs, given: say("NonZero", *inputs),
     "iota": _iota,
     "sizes": _sizes,
@@ -326,6 +365,8 @@ class Speaker:
 
     def _say(self, instruction: Instruction) -> list[Tensor]:
         inputs = [None if var is None else self.value(var) for var in instruction.inputs]
+        if instruction.primitive == "cond":
+            return self._branch(instruction.attributes["programs"], inputs)
         if instruction.primitive == "loop":
             return self._loop(instruction.attributes["program"], inputs)
         word = WORDS.get(instruction.primitive)
@@ -336,11 +377,18 @@ class Speaker:
         result = word(inputs, instruction.attributes)
         return list(result) if isinstance(result, tuple) else [result]
 
-    def _loop(self, program: Program, inputs: list[Any]) -> list[Tensor]:
-        """Loop, whose body reads from outside what the program captures."""
-        count = len(program.inputs) - 2
-        trips, condition, *carried = inputs[: 2 + count]
-        captured = inputs[2 + count :]
+    def _branch(self, programs: Sequence[Program], inputs: list[Any]) -> list[Tensor]:
+        """If, whose branches read from outside what their programs capture."""
+        condition, *captured = inputs
+        graphs = []
+        for program in programs:
+            own, captured = captured[: len(program.captures)], captured[len(program.captures) :]
+            graphs.append(self._body_of(program, own))
+        found = say("If", condition, then_branch=graphs[0], else_branch=graphs[1])
+        return list(found) if isinstance(found, (list, tuple)) else [found]
+
+    def _body_of(self, program: Program, captured: list[Any]) -> Any:
+        """A program as the graph of a node, inputs of which stand for what it captures."""
 
         def body(*given: Tensor) -> list[Tensor]:
             inner = AMBIENT.get()
@@ -352,7 +400,14 @@ class Speaker:
                 speaker._settle(var, tensor)
             return [say("Identity", each) for each in speaker.say_program(program)]
 
-        graph = self.recorder.body(body, [var.type for var in program.inputs])
+        return self.recorder.body(body, [var.type for var in program.inputs])
+
+    def _loop(self, program: Program, inputs: list[Any]) -> list[Tensor]:
+        """Loop, whose body reads from outside what the program captures."""
+        count = len(program.inputs) - 2
+        trips, condition, *carried = inputs[: 2 + count]
+        captured = inputs[2 + count :]
+        graph = self._body_of(program, captured)
         found = say("Loop", trips, condition, *carried, body=graph)
         return list(found) if isinstance(found, (list, tuple)) else [found]
 

@@ -7,19 +7,22 @@ from typing import Any
 
 from burnx import waist
 from burnx.dtype import float32, int32
+from burnx.errors import ModelError
 from burnx.ops.contrib_fused import MICROSOFT, find, plus, scalar, times
-from burnx.ops.contrib_quantized import _real, _stored
-from burnx.ops.kinds import T1, T2, T3, T
+from burnx.ops.contrib_quantized import column_wise, integer_product
+from burnx.ops.contrib_quantized_elementwise import real_of, stored_as
+from burnx.ops.kinds import T1, T2, T3, T4, Float32, Int32, T
 from burnx.ops.operator import REQUIRED, operator
 from burnx.tensor import Tensor
+from burnx.types import TensorType
 
 
 @operator("QLinearAveragePool", since=(1,), domain=MICROSOFT)
 def q_linear_average_pool(
     x: T,
-    x_scale: T1,
+    x_scale: Float32,
     x_zero_point: T | None,
-    y_scale: T1,
+    y_scale: Float32,
     y_zero_point: T | None = None,
     *,
     auto_pad: str = "NOTSET",
@@ -34,25 +37,25 @@ def q_linear_average_pool(
     place = {"pads": pads, "strides": strides}
     known: dict[str, Any] = {name: value for name, value in place.items() if value is not None}
     known |= {"auto_pad": auto_pad, "ceil_mode": ceil_mode, "kernel_shape": kernel_shape}
-    real = _channels_second(_real(x, x_scale, x_zero_point), channels_last)
+    real = _channels_second(real_of(x, x_scale, x_zero_point), channels_last)
     mean = find("AveragePool")(real, count_include_pad=count_include_pad, **known)
-    return _stored(_channels_back(mean, channels_last), y_scale, y_zero_point, x.dtype)
+    return stored_as(_channels_back(mean, channels_last), y_scale, y_zero_point, x.dtype)
 
 
 @operator("QLinearGlobalAveragePool", since=(1,), domain=MICROSOFT)
 def q_linear_global_average_pool(
     x: T,
-    x_scale: T1,
-    x_zero_point: T | None,
-    y_scale: T1,
-    y_zero_point: T | None = None,
+    x_scale: Float32,
+    x_zero_point: T,
+    y_scale: Float32,
+    y_zero_point: T,
     *,
     channels_last: int = 0,
 ) -> T:
     """The mean of each channel, quantized.  Source: onnxruntime com.microsoft QLinearGlobalAveragePool-1"""
-    real = _channels_second(_real(x, x_scale, x_zero_point), channels_last)
+    real = _channels_second(real_of(x, x_scale, x_zero_point), channels_last)
     mean = find("GlobalAveragePool")(real)
-    return _stored(_channels_back(mean, channels_last), y_scale, y_zero_point, x.dtype)
+    return stored_as(_channels_back(mean, channels_last), y_scale, y_zero_point, x.dtype)
 
 
 def _channels_second(x: Tensor, channels_last: int) -> Tensor:
@@ -67,9 +70,9 @@ def _channels_back(x: Tensor, channels_last: int) -> Tensor:
 @operator("QLinearSoftmax", since=(1,), domain=MICROSOFT)
 def q_linear_softmax(
     x: T,
-    x_scale: T1,
+    x_scale: Float32,
     x_zero_point: T | None,
-    y_scale: T1,
+    y_scale: Float32,
     y_zero_point: T,
     *,
     axis: int = -1,
@@ -79,47 +82,93 @@ def q_linear_softmax(
 
     Source: onnxruntime com.microsoft QLinearSoftmax-1
     """
-    real = _real(x, x_scale, x_zero_point)
+    real = real_of(x, x_scale, x_zero_point)
     softmax = find("Softmax")
     if opset >= 13:
-        return _stored(softmax(real, axis=axis), y_scale, y_zero_point, x.dtype)
+        return stored_as(softmax(real, axis=axis), y_scale, y_zero_point, x.dtype)
     rows = softmax(find("Flatten")(real, axis=axis), axis=-1)
-    return _stored(waist.reshape(rows, x.shape), y_scale, y_zero_point, x.dtype)
+    return stored_as(waist.reshape(rows, x.shape), y_scale, y_zero_point, x.dtype)
+
+
+@operator("QLinearConv", since=(1,), domain=MICROSOFT)
+def contrib_q_linear_conv(
+    x: T1,
+    x_scale: Float32,
+    x_zero_point: T1,
+    w: T2,
+    w_scale: Float32,
+    w_zero_point: T2,
+    y_scale: Float32,
+    y_zero_point: T3,
+    b: T4 | None = None,
+    *,
+    auto_pad: str = "NOTSET",
+    channels_last: int = 0,
+    dilations: Sequence[int] | None = None,
+    group: int = 1,
+    kernel_shape: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> T3:
+    """QLinearConv of the standard, x and y perhaps with their channels last, w always with them second.
+
+    Source: onnxruntime com.microsoft QLinearConv-1
+    """
+    y = find("QLinearConv")(
+        _channels_second(x, channels_last),
+        x_scale,
+        x_zero_point,
+        w,
+        w_scale,
+        w_zero_point,
+        y_scale,
+        y_zero_point,
+        b,
+        auto_pad=auto_pad,
+        dilations=dilations,
+        group=group,
+        kernel_shape=kernel_shape,
+        pads=pads,
+        strides=strides,
+    )
+    return _channels_back(y, channels_last)
 
 
 @operator("QGemm", since=(1,), domain=MICROSOFT)
 def q_gemm(
-    a: T,
-    a_scale: T1,
-    a_zero_point: T,
+    a: T1,
+    a_scale: Float32,
+    a_zero_point: T1,
     b: T2,
-    b_scale: T1,
+    b_scale: Float32,
     b_zero_point: T2,
-    c: T3 | None = None,
-    y_scale: T1 | None = None,
-    y_zero_point: T | None = None,
+    c: Int32 | None = None,
+    y_scale: Float32 | None = None,
+    y_zero_point: T3 | None = None,
     *,
     alpha: float = 1.0,
     transA: int = 0,
     transB: int = 0,
 ) -> T:
-    """alpha a b + c of quantized matrices, c as the product is; quantized if there is a scale for it.
+    """alpha a b + c of quantized matrices, c as the product is; quantized if there is a zero point for it.
 
     Source: onnxruntime com.microsoft QGemm-1
     """
+    if (y_scale is None) != (y_zero_point is None):
+        raise ModelError("QGemm takes y_scale and y_zero_point together")
     left, right = (
         waist.transpose(x, [1, 0]) if flag else x for x, flag in ((a, transA), (b, transB))
     )
-    total = find("MatMulInteger")(left, right, a_zero_point, b_zero_point)
+    total = integer_product(left, right, a_zero_point, b_zero_point)
     total = total if c is None else plus(total, waist.cast_to(c, int32))
-    factor = times(times(a_scale, b_scale), scalar(alpha, a_scale))
+    factor = times(times(column_wise(a_scale), column_wise(b_scale)), scalar(alpha, a_scale))
     real = times(waist.cast_to(total, float32), factor)
-    return real if y_scale is None else _stored(real, y_scale, y_zero_point, a.dtype)
+    if y_scale is None or y_zero_point is None:
+        return real
+    return stored_as(real, y_scale, y_zero_point, y_zero_point.dtype)
 
 
 @q_gemm.infer
 def _q_gemm_types(inputs, attributes, count):  # type: ignore[no-untyped-def]
-    from burnx.types import TensorType
-
-    is_real = len(inputs) < 8 or inputs[7] is None
-    return [TensorType(float32 if is_real else inputs[0].dtype, None)]
+    zero = inputs[8] if len(inputs) > 8 else None
+    return [TensorType(float32 if zero is None else zero.dtype, None)]

@@ -10,7 +10,7 @@ from burnx.ops.operator import REQUIRED, operator
 from burnx.tensor import Tensor
 from burnx.types import TensorType
 
-FLOAT8_E8M0 = parse_dtype("float8_e8m0fnu")
+FLOAT8_E8M0, FLOAT8_E5M2 = parse_dtype("float8_e8m0fnu"), parse_dtype("float8_e5m2")
 # the least mantissa that rounds up: of a normal float32, and of one below 2^-126, whose first bit is 2^-127
 _ROUNDS_UP: dict[str, tuple[int, int]] = {
     "up": (1, 0x400001),
@@ -33,6 +33,10 @@ def cast(input: T1, *, to: int | str = REQUIRED, saturate: int = 1, round_mode: 
     dtype = attribute_dtype(to)
     if dtype == FLOAT8_E8M0:
         return _to_power_of_two(input, bool(saturate), round_mode)
+    if (
+        dtype == input.dtype == FLOAT8_E5M2 and saturate
+    ):  # the only one that holds an infinity to saturate
+        return waist.cast_to(waist.cast_to(input, float32), dtype, True)
     return waist.cast_to(input, dtype, bool(saturate))
 
 

@@ -40,7 +40,7 @@ def conv(
 ) -> T:
     """Correlate (n, c, *s) with (m, c / group, *k), plus a bias per channel.  Source: ONNX Conv-22"""
     spatial = spatial_shape(x, "Conv")
-    _check_kernel(w, kernel_shape, len(spatial))
+    check_kernel(w, kernel_shape, len(spatial))
     window = place_window(
         spatial, w.shape[2:], strides=strides, dilations=dilations, pads=pads, auto_pad=auto_pad
     )
@@ -57,7 +57,8 @@ def conv(
     return waist.cast_to(add_bias(as_counted(y, window), b), x.dtype)
 
 
-def _check_kernel(w: Tensor, kernel_shape: Ints, rank: int) -> None:
+def check_kernel(w: Tensor, kernel_shape: Ints, rank: int) -> None:
+    """Raises: ShapeError, ModelError unless a kernel is one over ``rank`` axes and as the attribute says."""
     if w.ndim != rank + 2:
         raise ShapeError(f"a convolution over {rank} axes takes no kernel {shape_text(w.shape)}")
     wanted = w.shape[2:] if not kernel_shape else tuple(int(size) for size in kernel_shape)
@@ -97,7 +98,7 @@ def conv_transpose(
     """
     spatial = spatial_shape(x, "ConvTranspose")
     rank = len(spatial)
-    _check_kernel(w, kernel_shape, rank)
+    check_kernel(w, kernel_shape, rank)
     steps = each_axis("strides", strides, rank)
     gaps = each_axis("dilations", dilations, rank)
     extra = each_axis("output_padding", output_padding, rank, default=0, least=0)

@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from burnx import waist
 from burnx.dtype import DType, float32, int32, is_integer
 from burnx.errors import ShapeError
+from burnx.ops.convolution import check_kernel
 from burnx.ops.kinds import T1, T2, T3, T4, TS, Float32, Int32
 from burnx.ops.operator import operator
 from burnx.ops.quantization import quantize
 from burnx.ops.reduction import count_along
 from burnx.ops.windows import Window, place_window, spatial_shape
-from burnx.shape import broadcast_shapes, shape_text
+from burnx.shape import broadcast_shapes
 from burnx.tensor import Tensor
 
 Ints = Sequence[int] | None
@@ -119,10 +120,7 @@ def q_linear_mat_mul(
 # ---------------------------------------------------------------- convolutions
 def _integer_window(x: Tensor, w: Tensor, kernel_shape: Ints, **attributes: object) -> Window:
     spatial = spatial_shape(x, "an integer convolution")
-    if w.ndim != x.ndim or (kernel_shape and tuple(kernel_shape) != w.shape[2:]):
-        raise ShapeError(
-            f"kernel_shape is that of the kernel {shape_text(w.shape)}, not {kernel_shape}"
-        )
+    check_kernel(w, kernel_shape, len(spatial))
     return place_window(spatial, w.shape[2:], **attributes)  # type: ignore[arg-type]
 
 

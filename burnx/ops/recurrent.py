@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from burnx import waist
 from burnx.errors import ModelError
@@ -242,8 +243,13 @@ def lstm(
     for place, reverse in enumerate(backwards):
         bias, state_bias = _halves(b, place, hidden * 4)
         projected = _add(project(source, part(w, place)), bias, state_bias)
-        peepholes = _peepholes(p, place, hidden)
-        turn = _lstm_turn(part(r, place), peepholes, chosen[place], clip, bool(input_forget))
+        turn = lstm_turn(
+            partial(project, weight=part(r, place)),
+            peepholes_of(p, place, hidden),
+            chosen[place],
+            clip,
+            bool(input_forget),
+        )
         start = [
             zeros_if_absent(order.state(initial, place), projected, hidden)
             for initial in (initial_h, initial_c)
@@ -256,27 +262,28 @@ def lstm(
     return tuple(waist.cast_to(each, dtype) for each in results)  # type: ignore[return-value]
 
 
-def _peepholes(p: Tensor | None, place: int, hidden: Dim) -> list[Tensor | None]:
+def peepholes_of(p: Tensor | None, place: int, hidden: Dim) -> list[Tensor | None]:
+    """What the gates i, o and f of one direction add of the cell."""
     if p is None:
         return [None, None, None]
     own = part(p, place)
     return [rows(own, hidden * gate, hidden) for gate in range(3)]
 
 
-def _lstm_turn(
-    weight: Tensor,
+def lstm_turn(
+    through: Function,
     peepholes: Sequence[Tensor | None],
     functions: Sequence[Function],
     clip: float | None,
     coupled: bool,
 ) -> Callable[[Tensor, Sequence[Tensor]], list[Tensor]]:
+    """One turn of an LSTM, whose state goes ``through`` a weight; with ``coupled`` gates f is 1 - i."""
     f, g, act = functions
-    hidden = weight.shape[1]
     look_i, look_o, look_f = peepholes
 
     def turn(given: Tensor, state: Sequence[Tensor]) -> list[Tensor]:
         h, c = state
-        gates = _add(given, project(h, weight))
+        gates, hidden = _add(given, through(h)), h.shape[1]
         i, o, forget, own = (rows(gates, hidden * gate, hidden, 1) for gate in range(4))
         i = f(clipped(_peeped(i, look_i, c), clip))
         if coupled:

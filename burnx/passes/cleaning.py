@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from burnx.dtype import string
+from burnx.dtype import DTYPES, string
 from burnx.graph import Graph, Node, Value
 from burnx.passes.editing import Editor, edit, sweep
 from burnx.passes.rewriting import Match, apply, is_as_good, rewrite, table
 from burnx.types import TensorType
 
+FLOAT8_E5M2 = DTYPES["float8_e5m2"]
 SMALL_ELEMENTS = 16
 MERGED_BYTES = 64 * 1024
 RANDOM = frozenset(
@@ -72,8 +73,10 @@ def _same(node: Node, match: Match) -> Value | None:
 
 @rewrite("Cast", "CastLike")
 def _cast(node: Node, match: Match) -> Value | None:
-    """cast(x, dtype of x) = x"""
-    return _through(node)
+    """cast(x, dtype of x) = x, unless it saturates an infinity, which of those that saturate float8_e5m2 has"""
+    value = _through(node)
+    kind = None if value is None else value.type
+    return None if isinstance(kind, TensorType) and kind.dtype == FLOAT8_E5M2 else value
 
 
 @rewrite("Dropout")

@@ -34,9 +34,33 @@ def ask_onnxruntime(path: Path, inputs: Mapping[str, Any]) -> Values:
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
-    session = onnxruntime.InferenceSession(str(path), options, ["CPUExecutionProvider"])
+    given = in_full_accuracy(path) or str(path)
+    session = onnxruntime.InferenceSession(given, options, ["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
     return dict(zip(names, session.run(names, dict(inputs)), strict=True))
+
+
+def in_full_accuracy(path: Path) -> bytes | None:
+    """The model without leave to quantize activations (``accuracy_level`` 4), None if it gives none.
+
+    With that leave onnxruntime is a hundredth off from what the weights say.
+    """
+    import onnx
+
+    levels = [
+        attribute
+        for node in onnx.load(path, load_external_data=False).graph.node
+        for attribute in node.attribute
+        if attribute.name == "accuracy_level" and attribute.i == 4
+    ]
+    if not levels:
+        return None
+    model = onnx.load(path)
+    for node in model.graph.node:
+        for attribute in node.attribute:
+            if attribute.name == "accuracy_level":
+                attribute.i = 1
+    return bytes(model.SerializeToString())
 
 
 def generate(path: Path, folder: Path) -> None:
