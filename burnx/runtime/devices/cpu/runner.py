@@ -9,7 +9,6 @@ from weakref import WeakKeyDictionary
 
 from burnx.program import Program, Var
 from burnx.runtime.devices.cpu.native import Failed, Native
-from burnx.runtime.devices.cpu.segments import Segment, cut
 from burnx.runtime.devices.reference.interpreter import Interpreter, Step, make_steps
 from burnx.shape import symbol_name
 from burnx.types import TensorType
@@ -60,11 +59,14 @@ class Runner(Interpreter):
         return [var.array if var.array is not None else values[var] for var in made.results]
 
     def _prepare(self, program: Program) -> Prepared:
+        from burnx.runtime.devices.cpu.building import build_native
+        from burnx.runtime.devices.cpu.segments import Segment, cut
+
         found = cut(program)
         units: list[Native | Step] = []
         for unit in found.units:
             if isinstance(unit, Segment):
-                units.append(Native(unit, self.threads, self.fuse))
+                units.append(build_native(unit, self.threads, self.fuse))
             else:
                 units.extend(make_steps([unit], unit.outputs))
         results = tuple(found.folded.get(var, var) for var in program.outputs)
