@@ -7,16 +7,18 @@ runs; if the same sizes come again and again, such a graph gets a program for ju
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from threading import Lock
 from typing import Any
 
 import numpy as np
 
+from burnx.dtype import dtype_name
 from burnx.graph import Graph, Value
 from burnx.lowering import lower
 from burnx.program import Program, walk
-from burnx.runtime.device import Device, Executable, prepare
+from burnx.runtime.device import Device, Executable, Shelf, open_kept, prepare
 from burnx.shape import symbol
 from burnx.types import TensorType, Type
 
@@ -25,14 +27,25 @@ KEPT = 8  # programs for exact sizes
 SETTLED_BYTES = 32 << 20  # of constants: a larger graph would hold too much twice
 
 
-Fixed = Mapping[Value, Any]
+Fixed = Sequence[int]
 
 
 class Executables:
-    """Makes the programs of a graph when they are first needed."""
+    """Makes the programs of a graph when they are first needed.
 
-    def __init__(self, graph: Graph, where: Device, options: Mapping[str, Any]) -> None:
-        self._graph, self._device, self._options = graph, where, options
+    ``face`` is the graph, or the graph without its nodes, whose programs are on the ``shelf``; ``read`` gives it whole.
+    """
+
+    def __init__(
+        self,
+        face: Graph,
+        read: Callable[[], Graph],
+        where: Device,
+        options: Mapping[str, Any],
+        shelf: Shelf | None = None,
+    ) -> None:
+        self._face, self._read, self._shelf = face, read, shelf
+        self._device, self._options = where, options
         self._by_kind: dict[Any, Executable] = {}
         self._by_sizes: OrderedDict[Any, Executable] = OrderedDict()
         self._undecided: dict[Any, bool] = {}
@@ -42,7 +55,7 @@ class Executables:
     def find(self, values: Sequence[Any]) -> Executable:
         """The program for inputs like these."""
         fixed = self._fixed(values)
-        kind = (signature(values), tuple(fixed))
+        kind = (signature(values), fixed)
         executable = self._by_kind.get(kind)
         if executable is None:
             executable = self._make(kind, values, fixed)
@@ -50,21 +63,23 @@ class Executables:
             return executable
         return self._settled(values, fixed) or executable
 
+    def lower(self, values: Sequence[Any]) -> Program:
+        """A program for inputs like these, made anew."""
+        return self._lower(self._types(values), self._fixed(values))
+
     def _fixed(self, values: Sequence[Any]) -> Fixed:
         """The inputs that were left at their defaults: constants, as far as the program is concerned."""
-        defaults = self._graph.defaults
+        defaults = self._face.defaults
         if not defaults:
-            return {}
-        pairs = zip(self._graph.inputs, values, strict=True)
-        return {v: given for v, given in pairs if v in defaults and defaults[v] is given}
+            return ()
+        pairs = enumerate(zip(self._face.inputs, values, strict=True))
+        return tuple(at for at, (v, given) in pairs if v in defaults and defaults[v] is given)
 
     def _make(self, kind: Any, values: Sequence[Any], fixed: Fixed) -> Executable:
         with self._lock:
             executable = self._by_kind.get(kind)
             if executable is None:
-                pairs = zip(self._graph.inputs, values, strict=True)
-                types = [_run_type(value, given) for value, given in pairs]
-                executable = self._prepare(types, fixed)
+                executable = self._open(values, fixed)
                 self._undecided[kind] = _is_undecided(executable.program)
                 self._by_kind[kind] = executable
         return executable
@@ -72,7 +87,7 @@ class Executables:
     def _settled(self, values: Sequence[Any], fixed: Fixed) -> Executable | None:
         """The program for exactly these sizes, once they came often enough."""
         exact = [(v.dtype, v.shape) if isinstance(v, np.ndarray) else None for v in values]
-        sizes = (tuple(exact), tuple(fixed))
+        sizes = (tuple(exact), fixed)
         executable = self._by_sizes.get(sizes)
         if executable is not None or None in exact:
             return executable
@@ -82,14 +97,34 @@ class Executables:
                 if len(self._calls) > 64 * KEPT:
                     self._calls.clear()
                 return self._by_sizes.get(sizes)
-            executable = self._prepare([TensorType(v.dtype, v.shape) for v in values], fixed)
+            exact_types = [TensorType(v.dtype, v.shape) for v in values]
+            program = self._lower(exact_types, fixed)
+            executable = prepare(program, self._device, self._options)
             self._by_sizes[sizes] = executable
             if len(self._by_sizes) > KEPT:
                 self._by_sizes.popitem(last=False)
         return executable
 
-    def _prepare(self, types: Sequence[Type], fixed: Fixed) -> Executable:
-        return prepare(lower(self._graph, types, fixed), self._device, self._options)
+    def _open(self, values: Sequence[Any], fixed: Fixed) -> Executable:
+        """The program of a kind of input, kept or made."""
+        slot = None
+        make = partial(self._lower, self._types(values), fixed)
+        kind = [_kind_text(value) for value in values]
+        if self._shelf is not None and None not in kind:
+            slot = self._shelf.find_slot([*kind, *fixed])
+            found = open_kept(slot, self._device, self._options, make)
+            if found is not None:
+                return found
+        return prepare(make(), self._device, self._options, slot)
+
+    def _types(self, values: Sequence[Any]) -> list[Type]:
+        pairs = zip(self._face.inputs, values, strict=True)
+        return [_run_type(value, given) for value, given in pairs]
+
+    def _lower(self, types: Sequence[Type], fixed: Fixed) -> Program:
+        graph = self._read()
+        given = [graph.inputs[place] for place in fixed]
+        return lower(graph, types, {value: graph.defaults[value] for value in given})
 
 
 def _is_undecided(program: Program) -> bool:
@@ -108,6 +143,11 @@ def _is_undecided(program: Program) -> bool:
 def signature(values: Sequence[Any]) -> tuple[Any, ...]:
     """What a program depends on: dtypes and ranks, not sizes."""
     return tuple((v.dtype, v.ndim) if isinstance(v, np.ndarray) else type(v) for v in values)
+
+
+def _kind_text(value: Any) -> str | None:
+    """What a program depends on of one input, as text; None for what is no array."""
+    return f"{dtype_name(value.dtype)} {value.ndim}" if isinstance(value, np.ndarray) else None
 
 
 def _run_type(value: Value, given: Any) -> Type:

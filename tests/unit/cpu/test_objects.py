@@ -114,7 +114,7 @@ DAMAGE = {
     "cut in its head": lambda content: content[:20],
     "head alone": lambda content: content[: content.index(b"\n") + 33],
     "a bit turned": lambda content: content[:-9] + bytes([content[-9] ^ 1]) + content[-8:],
-    "another format": lambda content: content.replace(b"-1\n", b"-0\n", 1),
+    "another format": lambda content: content.replace(b"-2\n", b"-1\n", 1),
     "more at the end": lambda content: content + b"x",
     "not ours": lambda content: b"\x7fELF" * 1000,
 }
@@ -151,7 +151,7 @@ def test_entries_depend_on_all_that_objects_depend_on(monkeypatch: pytest.Monkey
     names.add(name_entry("a", describe_named(here.triple, "haswell")))
     names.add(name_entry("a", describe_named("aarch64-linux-gnu", "cortex-a72")))
     for versions in (("0", "0.50"), ("0", "0.51"), ("1", "0.50")):
-        monkeypatch.setattr(object_files, "_versions", lambda versions=versions: versions)
+        monkeypatch.setattr(object_files, "list_versions", lambda versions=versions: versions)
         names.add(name_entry("a", here))
     assert len(names) == 7
 

@@ -42,8 +42,8 @@ def build_native(segment: Segment, threads: int, fuse: bool = True) -> Native:
     steps = list(steps_in(found.steps))
     names, addresses = _compile(steps, target)
     _align_constants(steps)
-    # constants are kept as they were packed, not as they came
-    memory = {var: where for var, where in found.memory.items() if var.array is None}
+    ends = (*segment.inputs, *segment.outputs)
+    memory = {var: found.memory[var] for var in ends if var in found.memory}
     details = Details(
         Work(make_lines(found.steps), memory),
         find_demands(segment.instructions),

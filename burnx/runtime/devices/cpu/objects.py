@@ -9,7 +9,6 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
-from hashlib import sha256
 from itertools import count
 from typing import Any
 
@@ -18,7 +17,11 @@ from llvmlite import binding
 from burnx.errors import DeviceError
 from burnx.llvm.target import Target
 from burnx.runtime.devices.cpu.compile import compile_object
-from burnx.runtime.devices.cpu.object_files import ObjectFiles, find_object_files
+from burnx.runtime.devices.cpu.object_files import (
+    ObjectFiles,
+    find_object_files,
+    name_entry,
+)
 
 KERNEL = "kernel"  # what the text of a kernel calls its function
 
@@ -26,11 +29,11 @@ MakeText = Callable[[], str]
 
 
 class _Loaded:
-    """What this process has loaded: addresses by key, and what keeps the code alive."""
+    """What this process has loaded: addresses by name of the entry, and what keeps the code alive."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self.addresses: dict[tuple[Target, str], tuple[int, ...]] = {}
+        self.addresses: dict[str, tuple[int, ...]] = {}
         self.libraries: list[Any] = []
         self.compiled = 0
 
@@ -72,10 +75,25 @@ def load_many(kernels: Sequence[tuple[str, MakeText]], target: Target) -> list[i
     Raises: DeviceError as ``load_kernel``.
     """
     addresses = _loaded.addresses
-    if any((target, key) not in addresses for key, _ in kernels):
+    names = [name_entry(key, target) for key, _ in kernels]
+    if any(name not in addresses for name in names):
         with _loaded.lock:
-            _load_missing(dict(kernels), target)
-    return [addresses[target, key][0] for key, _ in kernels]
+            _load_missing(dict(zip(names, kernels, strict=True)), target)
+    return [addresses[name][0] for name in names]
+
+
+def load_kept(names: Sequence[str], target: Target) -> list[int] | None:
+    """The addresses of kernels by the names of their entries; None if one of them is not there any more."""
+    with _loaded.lock:
+        missing = [name for name in dict.fromkeys(names) if name not in _loaded.addresses]
+        if missing:
+            files = find_object_files()
+            images = [files.read_entry(name) for name in missing] if files is not None else [None]
+            if any(image is None for image in images):
+                return None
+            found = _link(images, [_function(name) for name in missing])  # type: ignore[arg-type]
+            _loaded.addresses.update((n, (at,)) for n, at in zip(missing, found, strict=True))
+    return [_loaded.addresses[name][0] for name in names]
 
 
 def load_functions(
@@ -83,11 +101,12 @@ def load_functions(
 ) -> tuple[int, ...]:
     """The addresses of several functions of one text, whose names are the process's own."""
     with _loaded.lock:
-        found = _loaded.addresses.get((target, key_text))
+        name = name_entry(key_text, target)
+        found = _loaded.addresses.get(name)
         if found is None:
             image = _find_object(find_object_files(), key_text, make_ir, target)
             found = _link([image], names)
-            _loaded.addresses[target, key_text] = found
+            _loaded.addresses[name] = found
     return found
 
 
@@ -96,19 +115,24 @@ def compiled_kernels() -> int:
     return _loaded.compiled
 
 
-def _load_missing(kernels: dict[str, MakeText], target: Target) -> None:
-    missing = [key for key in kernels if (target, key) not in _loaded.addresses]
+def _load_missing(kernels: dict[str, tuple[str, MakeText]], target: Target) -> None:
+    missing = [name for name in kernels if name not in _loaded.addresses]
     if not missing:
         return
     files = find_object_files()
-    images, names = [], []
-    for key in missing:
-        names.append(f"{KERNEL}_{sha256(key.encode()).hexdigest()[:32]}")
-        make_ir = partial(_rename, kernels[key], names[-1])
+    images = []
+    for name in missing:
+        key, make_text = kernels[name]
+        make_ir = partial(_rename, make_text, _function(name))
         images.append(_find_object(files, key, make_ir, target))
-    found = _link(images, names)
-    for key, address in zip(missing, found, strict=True):
-        _loaded.addresses[target, key] = (address,)
+    found = _link(images, [_function(name) for name in missing])
+    for name, address in zip(missing, found, strict=True):
+        _loaded.addresses[name] = (address,)
+
+
+def _function(name: str) -> str:
+    """What the function in an entry's object is called."""
+    return f"{KERNEL}_{name[:32]}"
 
 
 def _rename(make_ir: MakeText, name: str) -> str:

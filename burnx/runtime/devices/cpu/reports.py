@@ -11,7 +11,6 @@ from burnx.dtype import dtype_name
 from burnx.program import Instruction, Program, Var, bodies
 from burnx.runtime.devices.cpu.lines import Lines, Task
 from burnx.runtime.devices.cpu.machine import PROFILE_OFFSET
-from burnx.runtime.devices.cpu.segments import Segment, cut
 from burnx.types import TensorType
 
 Array = np.ndarray[Any, Any]
@@ -20,6 +19,8 @@ Times = MutableMapping[str, int]
 
 def name_foreign(program: Program) -> Iterator[str]:
     """The names of what Python carries out between native segments, bodies of branches and loops included."""
+    from burnx.runtime.devices.cpu.segments import Segment, cut
+
     for unit in cut(program).units:
         if isinstance(unit, Segment):
             continue
