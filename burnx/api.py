@@ -58,22 +58,22 @@ def load(
     _check(options)
     if isinstance(source, (str, Path)) and is_source(source):
         return LoadedModel(trace_module(load_network(source)), where, options)
-    shelf = None
-    if isinstance(source, (str, Path)):
-        folder = None if base_dir is None else Path(base_dir)
-        shelf = find_shelf(Path(source), folder, where, options)
-        face = shelf.find_face() if shelf is not None else None
-        if face is not None:
-            return LoadedModel(face, where, options, shelf, lambda: _read(source, base_dir, shelf))
-    return LoadedModel(_read(source, base_dir, shelf), where, options, shelf)
+    if not isinstance(source, (str, Path)):
+        return LoadedModel(_read(source, base_dir), where, options)
+    folder = None if base_dir is None else Path(base_dir)
+    shelf = find_shelf(Path(source), folder, where, options)
+    face = shelf.find_face() if shelf is not None else None
+    if face is None or shelf is None:
+        return LoadedModel(_read(source, base_dir, shelf), where, options, shelf)
+    return LoadedModel(face, where, options, shelf, lambda: _read(source, base_dir, shelf))
 
 
-def _read(source: Any, base_dir: str | Path | None, shelf: Shelf | None) -> Graph:
-    """The graph of a model; the shelf learns what it was read from."""
+def _read(source: Any, base_dir: str | Path | None, shelf: Shelf | None = None) -> Graph:
+    """The graph of a model; the shelf knows what was mapped of it before, and learns what is now."""
     from burnx.importer.onnx_file import read_model
     from burnx.importer.onnx_graph import import_graph
 
-    file = read_model(source, base_dir)
+    file = read_model(source, base_dir, None if shelf is None else shelf.find_map())
     graph = import_graph(file)
     if shelf is not None:
         shelf.learn(graph, [each for each in file.maps.values() if isinstance(each, MappedFile)])

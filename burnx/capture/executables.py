@@ -16,7 +16,6 @@ import numpy as np
 
 from burnx.dtype import dtype_name
 from burnx.graph import Graph, Value
-from burnx.lowering import lower
 from burnx.program import Program, walk
 from burnx.runtime.device import Device, Executable, Shelf, open_kept, prepare
 from burnx.shape import symbol
@@ -122,6 +121,8 @@ class Executables:
         return [_run_type(value, given) for value, given in pairs]
 
     def _lower(self, types: Sequence[Type], fixed: Fixed) -> Program:
+        from burnx.lowering import lower
+
         graph = self._read()
         given = [graph.inputs[place] for place in fixed]
         return lower(graph, types, {value: graph.defaults[value] for value in given})

@@ -16,7 +16,6 @@ from burnx.capture.lazy import default_recorder
 from burnx.dtype import as_array, dtype_name
 from burnx.errors import InputError, UsageError
 from burnx.graph import Graph, Value, constant_value
-from burnx.lowering import lower
 from burnx.runtime.device import Device, Shelf, placement, prepare
 from burnx.tensor import Tensor, to_numpy
 from burnx.types import MapType, OptionalType, SequenceType, Type
@@ -134,6 +133,8 @@ class LoadedModel:
 
     def placement(self) -> dict[str, int]:
         """How often each thing occurs that Python carries out on this device, for the declared inputs."""
+        from burnx.lowering import lower
+
         types = [value.type for value in self.graph.inputs]
         program = lower(self.graph, types, self.graph.defaults)
         return placement(program, self.device)

@@ -92,7 +92,13 @@ class Shelf(Protocol):
     """What a device keeps of a model file for the next process."""
 
     def find_face(self) -> Graph | None:
-        """The model without its nodes, if its program is kept, too."""
+        """The model without its nodes."""
+
+    def find_map(self) -> MappedFile | None:
+        """The file as it was when the face was found; None if no face was.
+
+        Raises: ModelError if it was written to since, or external data has changed.
+        """
 
     def learn(self, graph: Graph, maps: Sequence[MappedFile]) -> None:
         """Note the model as it was read, and what was mapped to read it."""

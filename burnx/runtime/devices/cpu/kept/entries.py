@@ -2,7 +2,7 @@
 
 The folder is ``plans`` inside that of the compiled kernels, under the same conditions: ours alone, and an entry that is
 not exactly as it was written is as good as none.  An entry is written whole or not at all.  Together the entries take
-at most ``BURNX_CACHE_MB`` (4,096 MB unless it says otherwise): those that were used longest ago go.
+at most ``BURNX_CACHE_MB`` (4,096 MB unless it says otherwise, 0: none are kept): those that were used longest ago go.
 
     magic, sha256 of all up to the texts' end, 4 numbers: bytes of the head, of the body, of the constants, their sum
     head (JSON), body (JSON; read when it is needed), zeros up to a page, constants
@@ -116,7 +116,9 @@ class Entries:
 
 def find_entries() -> Entries | None:
     """The folder of plans; None where nothing is kept."""
-    files = None if os.environ.get("BURNX_DEBUG") else find_object_files("plans")
+    if os.environ.get("BURNX_DEBUG") or not _most_bytes():
+        return None
+    files = find_object_files("plans")
     return Entries(files.folder) if files is not None else None
 
 

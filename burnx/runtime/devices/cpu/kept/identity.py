@@ -50,6 +50,15 @@ def is_same(key: FileKey) -> bool:
         return False
 
 
+def is_replaced(base: MappedFile) -> bool:
+    """Whether a file of that name is another one than the one that was mapped, or there is none."""
+    try:
+        status = os.stat(base.path)
+    except OSError:
+        return True
+    return (status.st_dev, status.st_ino) != (base.status.st_dev, base.status.st_ino)
+
+
 def map_key(base: MappedFile) -> FileKey | None:
     """What a mapped file is known by; None if it was changed a moment ago, or since it was mapped."""
     key = file_key(base.path, base.status)

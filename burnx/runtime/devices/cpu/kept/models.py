@@ -16,13 +16,20 @@ from typing import Any
 
 import numpy as np
 
-from burnx.errors import BurnxError
+from burnx.errors import BurnxError, ModelError
 from burnx.files import MappedFile, find_map, map_file, place_in_map
 from burnx.graph import Graph, Value
 from burnx.program import Program, Var
 from burnx.runtime.devices.cpu.kept.codec import Reader, Unkeepable, Writer
 from burnx.runtime.devices.cpu.kept.entries import Constants, Entries, Entry, find_entries
-from burnx.runtime.devices.cpu.kept.identity import FileKey, file_key, is_same, make_key, map_key
+from burnx.runtime.devices.cpu.kept.identity import (
+    FileKey,
+    file_key,
+    is_replaced,
+    is_same,
+    make_key,
+    map_key,
+)
 from burnx.runtime.devices.cpu.kept.natives import (
     Find,
     Places,
@@ -40,11 +47,15 @@ DAMAGED = (LookupError, TypeError, ValueError, BurnxError)
 
 @dataclass(slots=True)
 class Shelf:
-    """What is kept of one model file; ``graph`` and ``maps`` are there once the file has been read."""
+    """What is kept of one model file; ``graph`` and ``maps`` are there once the file has been read.
+
+    ``held`` are the files that the face was made of, as they were when it was found.
+    """
 
     entries: Entries
     key: list[Any]
     file: FileKey
+    held: Sequence[MappedFile] = ()
     graph: Graph | None = None
     maps: Sequence[MappedFile] = ()
 
@@ -54,9 +65,25 @@ class Shelf:
         if entry is None:
             return None
         try:
-            return _read_face(entry)
+            face = _read_face(entry)
+            held = [map_file(path, BurnxError) for path, *_ in entry.head["files"]]
         except DAMAGED:
             return None
+        if [map_key(each) for each in held] != entry.head["files"]:
+            return None
+        self.held = held
+        return face
+
+    def find_map(self) -> MappedFile | None:
+        """The file as it was when the face was found; None if no face was.
+
+        Raises: ModelError if it was written to since, or external data has changed.
+        """
+        for place, each in enumerate(self.held):
+            # a model file that was replaced is still there for who has mapped it
+            if map_key(each) is None and (place or not is_replaced(each)):
+                raise ModelError(f"file {each.path!r} has changed since the model was loaded")
+        return self.held[0] if self.held else None
 
     def learn(self, graph: Graph, maps: Sequence[MappedFile]) -> None:
         """Note what was read, and the files of its external data."""
