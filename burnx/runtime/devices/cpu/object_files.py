@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
-from importlib.metadata import version
+from importlib.util import find_spec
 from typing import IO
 
 from burnx import __version__
@@ -51,8 +51,11 @@ class ObjectFiles:
 
     def write(self, key: str, target: Target, image: bytes) -> None:
         """Keep an object; whoever reads meanwhile sees the old entry or the new one, never a part."""
-        path = os.path.join(self.folder, name_entry(key, target))
-        with suppress(OSError), write_entry(path) as file:
+        self.write_entry(name_entry(key, target), image)
+
+    def write_entry(self, name: str, image: bytes) -> None:
+        """As ``write``, under the name of an entry."""
+        with suppress(OSError), write_entry(os.path.join(self.folder, name)) as file:
             file.write(_MAGIC + sha256(image).digest() + image)
 
 
@@ -64,6 +67,13 @@ def name_entry(key: str, target: Target) -> str:
 
 @lru_cache(maxsize=1)
 def list_versions() -> tuple[str, str]:
+    """The versions of burnx and of llvmlite, as far as can be told without importing it."""
+    found = find_spec("llvmlite")
+    for folder in (found and found.submodule_search_locations) or ():
+        with suppress(OSError), open(os.path.join(folder, "_version.py"), "rb") as file:
+            return __version__, sha256(file.read()).hexdigest()
+    from importlib.metadata import version
+
     return __version__, version("llvmlite")
 
 

@@ -6,17 +6,16 @@ A kernel's text defines ``@kernel``.  Objects stay loaded as long as the process
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from itertools import count
 from typing import Any
 
-from llvmlite import binding
-
 from burnx.errors import DeviceError
 from burnx.llvm.target import Target
-from burnx.runtime.devices.cpu.compile import compile_object
+from burnx.runtime.devices.cpu.linking import Unlinkable, can_link, link
 from burnx.runtime.devices.cpu.object_files import (
     ObjectFiles,
     find_object_files,
@@ -44,14 +43,21 @@ _names = count()  # of libraries; one that failed to be linked has used its name
 _loaded = _Loaded()
 
 
+_held: list[Any] = []
+
+
 def _hold_locks() -> None:
     """Nobody else is in the middle of something with LLVM while the process forks: a child can use it."""
     _loaded.lock.acquire()
-    binding.ffi.lib._lock.__enter__()  # the lock around every call of llvmlite
+    ffi = sys.modules.get("llvmlite.binding.ffi")
+    if hasattr(ffi, "lib"):
+        _held.append(ffi.lib._lock)  # type: ignore[union-attr]
+        _held[-1].__enter__()  # the lock around every call of llvmlite
 
 
 def _release_locks() -> None:
-    binding.ffi.lib._lock.__exit__()
+    while _held:
+        _held.pop().__exit__()
     _loaded.lock.release()
 
 
@@ -151,6 +157,19 @@ def _find_object(files: ObjectFiles | None, key: str, make_ir: MakeText, target:
 
 
 def _link(images: Sequence[bytes], names: Sequence[str]) -> tuple[int, ...]:
+    if can_link():
+        try:
+            linked = link(images, names)
+        except Unlinkable:
+            return _link_by_llvm(images, names)
+        _loaded.libraries.append(linked)
+        return tuple(linked.addresses[name] for name in names)
+    return _link_by_llvm(images, names)
+
+
+def _link_by_llvm(images: Sequence[bytes], names: Sequence[str]) -> tuple[int, ...]:
+    from llvmlite import binding
+
     builder = binding.JITLibraryBuilder().add_current_process()
     for image in images:
         builder.add_object_img(image)
@@ -166,10 +185,14 @@ def _link(images: Sequence[bytes], names: Sequence[str]) -> tuple[int, ...]:
 
 @lru_cache(maxsize=1)
 def _make_linker() -> Any:
+    from llvmlite import binding
+
     return binding.create_lljit_compiler()
 
 
 def _compile(text: str, target: Target) -> bytes:
+    from burnx.runtime.devices.cpu.compile import compile_object
+
     try:
         return compile_object(text, target)
     except RuntimeError as error:
