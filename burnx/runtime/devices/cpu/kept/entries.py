@@ -2,7 +2,8 @@
 
 The folder is ``plans`` inside that of the compiled kernels, under the same conditions: ours alone, and an entry that is
 not exactly as it was written is as good as none.  An entry is written whole or not at all.  Together the entries take
-at most ``BURNX_CACHE_MB`` (4,096 MB unless it says otherwise, 0: none are kept): those that were used longest ago go.
+at most ``BURNX_CACHE_MB`` (4,096 MB unless it says otherwise, 0: none are kept): those that were used longest ago go,
+and none takes more than half of it.
 
     magic, sha256 of all up to the texts' end, 4 numbers: bytes of the head, of the body, of the constants, their sum
     head (JSON), body (JSON; read when it is needed), zeros up to a page, constants
@@ -34,6 +35,9 @@ _START = len(_MAGIC) + 32 + _NUMBERS.size
 _SUFFIX = ".plan"
 _ABANDONED_S = 3600  # from then on nobody is writing a file any more
 _MOST_MB = 4096
+_LARGE_BYTES = (
+    1 << 18
+)  # entries from this size on look after the bound, of smaller ones every 256th
 
 
 @dataclass(slots=True)
@@ -79,7 +83,7 @@ class Entries:
             with open_ours(path) as file:
                 entry = _read(file)
                 if entry is not None:
-                    os.utime(file.fileno())  # it was used
+                    os.utime(path)  # it was used
                 return entry
         except (OSError, ValueError, RecursionError):
             return None
@@ -90,7 +94,8 @@ class Entries:
         if constants.size > most // 2:
             return
         with suppress(OSError):
-            self._sweep(most - constants.size)
+            if constants.size >= _LARGE_BYTES or name.startswith("00"):
+                self._sweep(most - constants.size)
             with write_entry(os.path.join(self._folder, name + _SUFFIX)) as file:
                 _write(file, head, body, constants)
 
@@ -132,7 +137,7 @@ def _read(file: IO[bytes]) -> Entry | None:
     if len(start) != _START or not start.startswith(_MAGIC):
         return None
     head_bytes, body_bytes, size, total = _NUMBERS.unpack_from(start, _START - _NUMBERS.size)
-    offset = _aligned(_START + head_bytes + body_bytes, mmap.PAGESIZE)
+    offset = _aligned(_START + head_bytes + body_bytes, mmap.ALLOCATIONGRANULARITY)
     if os.fstat(file.fileno()).st_size != offset + size:
         return None
     head, body = file.read(head_bytes), file.read(body_bytes)
@@ -147,8 +152,11 @@ def _read(file: IO[bytes]) -> Entry | None:
 def _map(file: IO[bytes], offset: int, size: int) -> Array:
     if size == 0:
         return np.zeros(0, np.uint8)
-    flags = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)
-    pages = mmap.mmap(file.fileno(), size, flags, mmap.PROT_READ, offset=offset)
+    if hasattr(mmap, "MAP_POPULATE"):
+        flags = mmap.MAP_SHARED | mmap.MAP_POPULATE
+        pages = mmap.mmap(file.fileno(), size, flags, mmap.PROT_READ, offset=offset)
+    else:
+        pages = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ, offset=offset)
     return np.frombuffer(pages, np.uint8)
 
 
@@ -160,7 +168,7 @@ def _write(file: IO[bytes], head: Any, body: Any, constants: Constants) -> None:
     lengths = (len(texts[0]), len(texts[1]), constants.size, total % (1 << 64))
     numbers = _NUMBERS.pack(*lengths)
     file.write(_MAGIC + _digest(numbers, *texts) + numbers + texts[0] + texts[1])
-    offset = _aligned(_START + len(texts[0]) + len(texts[1]), mmap.PAGESIZE)
+    offset = _aligned(_START + len(texts[0]) + len(texts[1]), mmap.ALLOCATIONGRANULARITY)
     for place, array in constants.arrays:
         file.seek(offset + place)
         file.write(_as_bytes(array).data)

@@ -11,6 +11,7 @@ import json
 import os
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -87,16 +88,23 @@ def source_stamp() -> str:
     """Which source this is: other source may make other code."""
     made = sha256()
     folders = [str(Path(burnx.__file__).parent)]
-    while folders:
-        with os.scandir(folders.pop()) as found:
-            rows = sorted(found, key=lambda each: each.name)
-        for each in rows:
+    with suppress(OSError):  # what is no folder has its version alone
+        while folders:
+            made.update(_list_sources(folders.pop(), folders).encode())
+    return made.hexdigest()
+
+
+def _list_sources(folder: str, folders: list[str]) -> str:
+    """The files of a folder with their sizes and times; ``folders`` collects those inside it."""
+    lines = []
+    with os.scandir(folder) as found:
+        for each in sorted(found, key=lambda each: each.name):
             if each.name.endswith(".py"):
                 status = each.stat()
-                made.update(f"{each.path} {status.st_size} {status.st_mtime_ns}\n".encode())
+                lines.append(f"{each.path} {status.st_size} {status.st_mtime_ns}\n")
             elif "." not in each.name and each.name != "__pycache__" and each.is_dir():
                 folders.append(each.path)
-    return made.hexdigest()
+    return "".join(lines)
 
 
 def segment_key(
