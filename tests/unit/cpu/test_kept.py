@@ -459,3 +459,46 @@ def test_a_graph_that_decides_by_sizes_is_kept_for_sizes_that_come_again(
     other = warm.run({"x": x[:2], "i": i})["y"]
     assert other.shape == (2, 4) and other.tobytes() == expected[0][:32]
     assert len(work) > count
+
+
+def test_a_model_with_strings_is_not_kept_and_runs(tmp_path: Path, cache: Path) -> None:
+    nodes = [
+        helper.make_node("Softmax", ["x" if n == 0 else f"s{n - 1}"], [f"s{n}"]) for n in range(9)
+    ]
+    nodes.append(helper.make_node("Equal", ["words", "word"], ["y"]))
+    words = helper.make_tensor("word", TensorProto.STRING, [1], [b"two"])
+    one = helper.make_tensor("words", TensorProto.STRING, [2], [b"one", b"two"])
+    graph = helper.make_graph(
+        nodes,
+        "strings",
+        [
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", WIDTH]),
+            helper.make_tensor_value_info("words", TensorProto.STRING, [2]),
+        ],
+        [
+            helper.make_tensor_value_info("s8", TensorProto.FLOAT, ["n", WIDTH]),
+            helper.make_tensor_value_info("y", TensorProto.BOOL, [2]),
+        ],
+        [words, one],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)])
+    onnx.save(model, tmp_path / "strings.onnx")
+    for inputs in ({"x": X}, {"x": X, "words": np.array(["two", "two"], object)}) * 2:
+        found = burnx.load(tmp_path / "strings.onnx").run(inputs)
+        assert found["y"].tolist() == [len(inputs) == 2, True]
+    assert not any(b'"inputs"' in each.read_bytes() for each in plans(cache))
+
+
+def test_dtypes_of_few_bits_are_kept(tmp_path: Path, work: list[str]) -> None:
+    text = """<ir_version: 10, opset_import: ["": 21]>
+    g (float[n, 8] x) => (float[n, 8] y)
+    <int4[8] w = {18, 52, 86, 120}, bfloat16[8] v = {16256, 1, 2, 3, 4, 5, 6, 7}> {
+        a = Cast<to = 1>(w)  b = Mul(x, a)  c = Cast<to = 16>(b)  d = Mul(c, v)  e = Cast<to = 1>(d)
+        f = Softmax(e)  h = Add(f, x)  i = Softmax(h)  j = Softmax(i)  k = Softmax(j)  y = Exp(k)
+    }"""
+    path = tmp_path / "bits.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    x = np.linspace(0, 1, 24, dtype=np.float32).reshape(3, 8)
+    expected = burnx.load(path).run({"x": x})["y"].tobytes()
+    assert burnx.load(path).run({"x": x})["y"].tobytes() == expected
+    assert work.count("lower") == 1

@@ -59,9 +59,14 @@ class Shelf:
     graph: Graph | None = None
     maps: Sequence[MappedFile] = ()
 
+    @property
+    def face(self) -> str:
+        """The name of the face's entry."""
+        return make_key("face", self.key)
+
     def find_face(self) -> Graph | None:
         """The model without its nodes."""
-        entry = self.entries.read(make_key("face", self.key))
+        entry = self.entries.read(self.face)
         if entry is None:
             return None
         try:
@@ -100,12 +105,6 @@ class Shelf:
             return None
         return [self.file, *(key for key in keys if key is not None)]
 
-    def keep_face(self, files: Sequence[FileKey]) -> None:
-        assert self.graph is not None
-        constants = Constants()
-        head = _write_face(self.graph, Places(constants, _locate_in(files)))
-        self.entries.write(make_key("face", self.key), {**head, "files": files}, None, constants)
-
 
 @dataclass(slots=True)
 class Slot:
@@ -129,13 +128,16 @@ class Slot:
         files = self.shelf.list_files()
         if files is None or self.shelf.graph is None:
             return
-        constants = Constants()
+        constants, defaults = Constants(), Constants()
+        locate = _locate_in(files)
         try:
-            head, body = _write_program(program, made, Places(constants, _locate_in(files)))
+            face = _write_face(self.shelf.graph, Places(defaults, locate))
+            head, body = _write_program(program, made, Places(constants, locate))
         except Unkeepable:
             return
-        self.shelf.entries.write(self.name, {**head, "files": files}, body, constants)
-        self.shelf.keep_face(files)
+        entries = self.shelf.entries
+        entries.write(self.name, {**head, "files": files}, body, constants)
+        entries.write(self.shelf.face, {**face, "files": files}, None, defaults)
 
 
 def find_shelf(path: Path, base_dir: Path | None, fuse: bool) -> Shelf | None:

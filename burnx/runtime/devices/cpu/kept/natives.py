@@ -15,7 +15,7 @@ import numpy as np
 from burnx.dtype import DTYPES, dtype_name
 from burnx.fusion.storage import Storage
 from burnx.program import Var
-from burnx.runtime.devices.cpu.kept.codec import Reader, Writer
+from burnx.runtime.devices.cpu.kept.codec import Reader, Unkeepable, Writer
 from burnx.runtime.devices.cpu.kept.entries import Constants
 from burnx.runtime.devices.cpu.lines import Jump, Line, Lines, Task, Wait
 from burnx.runtime.devices.cpu.machine import RUN
@@ -41,7 +41,12 @@ class Places:
     locate: Locate
 
     def write(self, array: Array) -> list[Any]:
-        """[where, which, byte, dtype, shape]"""
+        """[where, which, byte, dtype, shape]
+
+        Raises: Unkeepable if it holds objects.
+        """
+        if array.dtype == object:
+            raise Unkeepable("an array of strings")
         kind = [dtype_name(array.dtype), list(array.shape)]
         array = np.asarray(array, order="C")
         place = self.locate(array) if array.size else None
