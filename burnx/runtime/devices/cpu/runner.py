@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -63,7 +63,7 @@ class Runner(Interpreter):
         if found is None:
             return None
         program, made = found
-        self.slot, self.prepared[program] = None, replace(made, whole=whole)
+        self.slot, self.prepared[program] = None, replace(made, whole=cache(whole))
         return program
 
     def _prepare(self, program: Program) -> Prepared:
