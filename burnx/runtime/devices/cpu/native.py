@@ -12,6 +12,7 @@ import numpy as np
 
 from burnx.errors import ModelError, ShapeError
 from burnx.program import Instruction, Var
+from burnx.runtime.devices.cpu.checks import check_sizes
 from burnx.runtime.devices.cpu.plans import Bench, Plan, Work, make_plan
 from burnx.runtime.devices.cpu.reports import Times, note, watch
 from burnx.runtime.devices.cpu.threads import run_steps
@@ -133,8 +134,6 @@ class Native:
         return plan
 
     def _make_plan(self, sizes: Mapping[str, int]) -> Plan:
-        from burnx.runtime.devices.cpu.checks import check_sizes
-
         check_sizes(self.details.demands, sizes)
         try:
             check_sizes(self.details.inner_demands, sizes)

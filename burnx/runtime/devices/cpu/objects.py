@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache, partial
 from itertools import count
 from typing import Any
@@ -65,6 +66,13 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=_hold_locks, after_in_parent=_release_locks, after_in_child=_release_locks
     )
+
+
+@contextmanager
+def no_fork() -> Iterator[None]:
+    """Nobody forks meanwhile: a child could not import what another thread is importing."""
+    with _loaded.lock:
+        yield
 
 
 def load_kernel(key_text: str, make_ir: MakeText, target: Target) -> int:

@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 from burnx.program import Instruction, Program, Var
 from burnx.runtime.devices.cpu.kept.models import Slot
 from burnx.runtime.devices.cpu.native import Failed, Native
+from burnx.runtime.devices.cpu.objects import no_fork
 from burnx.runtime.devices.cpu.units import Prepared, Unit, find_bound
 from burnx.runtime.devices.reference.interpreter import Interpreter, make_steps
 
@@ -67,7 +68,11 @@ class Runner(Interpreter):
         return program
 
     def _prepare(self, program: Program) -> Prepared:
-        from burnx.runtime.devices.cpu.segments import Segment, cut
+        with no_fork():  # what is only needed where there is something to build
+            from burnx.fusion import writers  # noqa: F401  (registers the writers)
+            from burnx.runtime.devices.cpu import building  # noqa: F401
+            from burnx.runtime.devices.cpu.kept import segments  # noqa: F401
+            from burnx.runtime.devices.cpu.segments import Segment, cut
 
         found = cut(program)
         slot, self.slot = self.slot, None

@@ -8,10 +8,12 @@ from contextlib import suppress
 from dataclasses import asdict
 from functools import lru_cache
 from hashlib import sha256
+from typing import Any
 
 from burnx.errors import UsageError
 from burnx.llvm.target import Target, describe
 from burnx.runtime.devices.cpu.object_files import find_object_files, list_versions
+from burnx.runtime.devices.cpu.objects import no_fork
 
 # cpu -> features that matter here, for targets that are not this machine
 _X86 = {"haswell": "avx2,fma,f16c", "skylake-avx512": "avx512f,avx512vl,avx512bw,avx512dq,fma,f16c"}
@@ -26,11 +28,7 @@ def find_target(name: str | None = None) -> Target:
     wanted = name or os.environ.get("BURNX_CPU") or ""
     if not wanted or wanted == "native":
         return _find_host()
-    from llvmlite import binding
-
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
-    return describe_named(binding.get_default_triple(), wanted)
+    return describe_named(_import_llvm().get_default_triple(), wanted)
 
 
 def _find_host() -> Target:
@@ -47,14 +45,19 @@ def _find_host() -> Target:
 
 
 def _ask_llvm() -> Target:
-    from llvmlite import binding
-
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
+    binding = _import_llvm()
     present = binding.get_host_cpu_features()
     features = {feature for feature, there in present.items() if there}
     triple = binding.get_default_triple()
     return describe(triple, binding.get_host_cpu_name(), features, present.flatten())
+
+
+def _import_llvm() -> Any:
+    with no_fork():
+        from llvmlite import binding
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    return binding
 
 
 # what tells processors of x86 apart; other systems do not say so much in so few words
