@@ -45,9 +45,11 @@ from burnx.llvm.contract_rows import (
     reserve,
     table_slot,
 )
-from burnx.llvm.contract_tile import Inner, Tile, call_tile
+from burnx.llvm.contract_tile import Inner, Tile, call_tile, inline_tile
+from burnx.llvm.uses import weight
 from burnx.llvm.writer import Ssa, Writer, integer
 
+LIGHT = 16  # instructions of what follows a sum that are written out behind a tile
 SHORT = 24  # values of what follows a sum that are written out for every vector of a panel
 COUNTER_BYTES = 192  # where in ``state`` the number of the next chunk is
 
@@ -206,6 +208,16 @@ def _emit_panels(work: Work, panels: Some, count: Ssa) -> None:
         if found.scattered is not None:
             other = writer.binary("or", other, found.scattered)
             _emit_scattered(work, found.scattered, found, (row, rows), columns)
+        if _is_direct(work):
+            whole = writer.compare("icmp eq", columns, integer(work.plan.width))
+            whole = writer.binary("and", whole, writer.compare("icmp eq", rows, integer(ROWS)))
+            whole = writer.binary("and", whole, writer.binary("xor", other, Ssa("true", "i1")))
+            with _when(work, whole):
+                _emit_at_once(work, row, found, first)
+            with _when(work, writer.binary("xor", whole, Ssa("true", "i1"))):
+                _emit_tiles(work, (row, rows), found, other)
+                _emit_body(work, (row, rows), first, columns)
+            return
         _emit_tiles(work, (row, rows), found, other)
         _emit_body(work, (row, rows), first, columns)
 
@@ -223,6 +235,34 @@ def _emit_tiles(work: Work, rows: tuple[Ssa, Ssa], panel: Panel, other: Ssa) -> 
         with _when(work, condition):
             left, tile = table_slot(writer, work.table, 0, row), work.tile(height)
             call_tile(writer, tile, left, [panel.right], panel.inner, work.sums, panel.ahead)
+
+
+def _is_direct(work: Work) -> bool:
+    """Whether what follows the sums is written out behind a tile, which leaves them in registers."""
+    return work.plan.numbers.together == 1 and _weigh(work.plan.statement) <= LIGHT
+
+
+def _emit_at_once(work: Work, row: Ssa, panel: Panel, first: Ssa) -> None:
+    """A whole tile, and what follows its sums in registers."""
+    writer, plan = work.writer, work.plan
+    left = table_slot(writer, work.table, 0, row)
+    ahead = integer(0) if panel.ahead is None else panel.ahead
+    sums = inline_tile(writer, work.tile(ROWS), left, [panel.right], panel.inner, ahead)
+    for place in range(ROWS):
+        with work.context.scope():
+            bind_row(work.context, plan.statement, work.table, work.context.add(row, integer(place)))
+            work.context.prepare(plan.statement.body)
+            for across in range(plan.vectors):
+                column = work.context.add(first, integer(across * plan.lanes))
+                _follow(work, column, sums[place * plan.vectors + across], plan.lanes)
+
+
+def _follow(work: Work, column: Ssa, total: Ssa, count: int) -> None:
+    """What follows some sums of a row."""
+    context, statement = work.context, work.plan.statement
+    with context.lanes(statement.column[0], column, count):
+        context.bind(statement.name, total)
+        context.statements(statement.body, count)
 
 
 def _emit_few_rows(work: Work, panels: Some, count: Ssa, found: Panel) -> None:
@@ -295,9 +335,7 @@ def _emit_body(work: Work, rows: tuple[Ssa, Ssa], first: Ssa, columns: Ssa) -> N
         if work.shift is not None:
             pointer = writer.pointer(work.shift, column, plan.numbers.type)
             total = writer.binary("sub", total, writer.load(total.type, pointer, align))
-        with context.lanes(statement.column[0], context.add(first, column), count):
-            context.bind(statement.name, total)
-            context.statements(statement.body, count)
+        _follow(work, context.add(first, column), total, count)
 
     def any_columns(base: Ssa) -> None:
         even, wide = writer.binary("and", columns, integer(-plan.lanes)), integer(plan.lanes)
@@ -324,6 +362,10 @@ def _emit_body(work: Work, rows: tuple[Ssa, Ssa], first: Ssa, columns: Ssa) -> N
             any_columns(base)
 
     _loop(work, integer(0), rows[1], integer(1), turn)
+
+
+def _weigh(statement: Contract) -> int:
+    return weight(each.value for each in walk(statement.body) if isinstance(each, (Store, Let)))
 
 
 def _is_short(statement: Contract) -> bool:
