@@ -26,7 +26,6 @@ from burnx.llvm.contract_matrix import find_matrix
 from burnx.llvm.contract_numbers import vector
 from burnx.llvm.contract_panels import Panel, Right, find_packed
 from burnx.llvm.contract_plan import (
-    FEW,
     SIDE_BY_SIDE,
     Plan,
     Sizes,
@@ -168,7 +167,7 @@ def _emit_chunk(work: Work, chunk: Ssa) -> None:
         copy_rows(work.copier, work.table, count)
     panel = writer.binary("mul nsw", group, sizes.group)
     last = least(writer, writer.binary("add nsw", panel, sizes.group), sizes.panels)
-    side = panels_at_once(writer, count)
+    side = panels_at_once(writer, work.plan, count)
 
     def few(first: Ssa) -> None:
         """Some panels, one after the other or at once."""
@@ -208,18 +207,18 @@ def _emit_panels(work: Work, panels: Some, count: Ssa) -> None:
         if found.scattered is not None:
             other = writer.binary("or", other, found.scattered)
             _emit_scattered(work, found.scattered, found, (row, rows), columns)
-        if _is_direct(work):
-            whole = writer.compare("icmp eq", columns, integer(work.plan.width))
-            whole = writer.binary("and", whole, writer.compare("icmp eq", rows, integer(ROWS)))
-            whole = writer.binary("and", whole, writer.binary("xor", other, Ssa("true", "i1")))
-            with _when(work, whole):
-                _emit_at_once(work, row, found, first)
-            with _when(work, writer.binary("xor", whole, Ssa("true", "i1"))):
-                _emit_tiles(work, (row, rows), found, other)
-                _emit_body(work, (row, rows), first, columns)
+        if not _is_direct(work):
+            _emit_tiles(work, (row, rows), found, other)
+            _emit_body(work, (row, rows), first, columns)
             return
-        _emit_tiles(work, (row, rows), found, other)
-        _emit_body(work, (row, rows), first, columns)
+        full = writer.compare("icmp eq", columns, integer(work.plan.width))
+        high = writer.compare("icmp eq", rows, integer(work.plan.rows))
+        apart = writer.select(writer.binary("and", full, high), other, Ssa("true", "i1"))
+        with _when(work, writer.binary("xor", apart, Ssa("true", "i1"))):
+            _emit_at_once(work, row, found, first)
+        with _when(work, apart):
+            _emit_tiles(work, (row, rows), found, other)
+            _emit_body(work, (row, rows), first, columns)
 
     _loop(work, integer(0), tiles, integer(1), turn)
 
@@ -244,16 +243,16 @@ def _is_direct(work: Work) -> bool:
 
 def _emit_at_once(work: Work, row: Ssa, panel: Panel, first: Ssa) -> None:
     """A whole tile, and what follows its sums in registers."""
-    writer, plan = work.writer, work.plan
+    writer, plan, context = work.writer, work.plan, work.context
     left = table_slot(writer, work.table, 0, row)
     ahead = integer(0) if panel.ahead is None else panel.ahead
-    sums = inline_tile(writer, work.tile(ROWS), left, [panel.right], panel.inner, ahead)
-    for place in range(ROWS):
-        with work.context.scope():
-            bind_row(work.context, plan.statement, work.table, work.context.add(row, integer(place)))
-            work.context.prepare(plan.statement.body)
+    sums = inline_tile(writer, work.tile(plan.rows), left, [panel.right], panel.inner, ahead)
+    for place in range(plan.rows):
+        with context.scope():
+            bind_row(context, plan.statement, work.table, context.add(row, integer(place)))
+            context.prepare(plan.statement.body)
             for across in range(plan.vectors):
-                column = work.context.add(first, integer(across * plan.lanes))
+                column = context.add(first, integer(across * plan.lanes))
                 _follow(work, column, sums[place * plan.vectors + across], plan.lanes)
 
 
@@ -268,7 +267,7 @@ def _follow(work: Work, column: Ssa, total: Ssa, count: int) -> None:
 def _emit_few_rows(work: Work, panels: Some, count: Ssa, found: Panel) -> None:
     """A few rows times several panels: one row has those come from memory at its speed."""
     writer = work.writer
-    for rows, side in FEW.items():
+    for rows, side in work.plan.few.items():
         so_many = writer.compare("icmp eq", count, integer(rows))
         with _when(work, writer.binary("and", panels.at_once, so_many)):
             rights = _side_by_side(work, panels, side)

@@ -17,6 +17,7 @@ from burnx.llvm.contract_numbers import (
 from burnx.llvm.contract_rows import count_loop
 from burnx.llvm.writer import Ssa, Writer, integer
 
+LINE_BYTES = 64
 AHEAD = Ssa("%ahead", "i64")
 
 
@@ -165,7 +166,7 @@ def _emit_loops(
             after = _emit_loops(writer, there, deeper, now)
         else:
             if sides.tile.ahead:
-                _ask_for(writer, move(writer, ours[0], sides.ahead))
+                _ask_for(writer, sides.tile, move(writer, ours[0], sides.ahead))
             lefts = [(each, left) for each in sides.lefts]
             after = _emit_turn(writer, sides.tile, lefts, ours, now)
         left = writer.binary("add nsw", left, loop.left)
@@ -174,10 +175,13 @@ def _emit_loops(
     return count_loop(writer, loop.extent, turn, [integer(0), *sides.rights, *sums])[1 + many :]
 
 
-def _ask_for(writer: Writer, pointer: Ssa) -> None:
-    """Have memory brought into the second cache; any address will do."""
+def _ask_for(writer: Writer, tile: Tile, pointer: Ssa) -> None:
+    """Have a panel's row brought into the second cache; any address will do."""
     read, near, data = integer(0, "i32"), integer(2, "i32"), integer(1, "i32")
-    writer.call("void", "llvm.prefetch.p0", pointer, read, near, data)
+    row_bytes = tile.vectors * tile.lanes * tile.numbers.right_bytes
+    for offset in range(0, row_bytes, LINE_BYTES):
+        place = move(writer, pointer, integer(offset))
+        writer.call("void", "llvm.prefetch.p0", place, read, near, data)
 
 
 def _emit_turn(
