@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from burnx.kernels.ir import (
     Accumulator,
     Apply,
+    Buffer,
     Cast,
     Fold,
     Inside,
@@ -35,12 +36,13 @@ TAPS = 64  # no longer windows: their sums do not wait long for each other
 
 
 @dataclass(slots=True)
-class _Copy:
+class Copy:
     """Rebuilds values for other values of index variables and other locals; what does not depend on them is shared."""
 
     places: Mapping[str, Dim]
     names: Mapping[str, str]
     done: dict[Value, Value] = field(default_factory=dict)
+    loads: dict[tuple[Buffer, Dim], Value] = field(default_factory=dict)  # of one element, one
 
     def dim(self, dim: Dim) -> Dim:
         return substitute(dim, self.places) if symbols(dim) & self.places.keys() else dim
@@ -54,7 +56,10 @@ class _Copy:
     def _made(self, value: Value) -> Value | None:
         """The value for the other place; None if it is the same there."""
         match value:
-            case Load() | Position():
+            case Load():
+                index = self.dim(value.index)
+                return self.loads.setdefault((value.buffer, index), replace(value, index=index))
+            case Position():
                 index = self.dim(value.index)
                 return None if index == value.index else replace(value, index=index)
             case Apply():
@@ -79,15 +84,37 @@ def block_windows(kernel: Kernel) -> Kernel:
     return replace(kernel, body=body)
 
 
-def _blocked(statement: Statement) -> Statement | None:
-    """The statement in blocks; None if it is no loop around windows."""
+def near_variables(body: tuple[Statement, ...]) -> frozenset[str]:
+    """The variables of places and taps that ``block_windows`` will bring together."""
+    found = [window for each in body if (window := _find_window(each)) is not None]
+    return frozenset(name for places, lanes in found for name in _near(places, lanes))
+
+
+def _near(places: Loop, lanes: Loop) -> tuple[str, str]:
+    fold = lanes.body[0]
+    assert isinstance(fold, Fold)
+    return places.variable, fold.loops[-1][0]
+
+
+def _find_window(statement: Statement) -> tuple[Loop, Loop] | None:
+    """A loop over places and that over lanes in it, if there are windows in them."""
     if not isinstance(statement, Loop) or statement.lanes or len(statement.body) != 1:
         return None
     inner = statement.body[0]
     if isinstance(inner, Loop) and inner.lanes and _is_window(inner):
-        return _in_blocks(statement, inner)
-    found = _blocked(inner)
-    return None if found is None else replace(statement, body=(found,))
+        return statement, inner
+    return _find_window(inner)
+
+
+def _blocked(statement: Statement) -> Statement | None:
+    """The statement in blocks; None if it is no loop around windows."""
+    found = _find_window(statement)
+    if found is None or not isinstance(statement, Loop):
+        return None
+    if found[0] is statement:
+        return _in_blocks(*found)
+    inner = _blocked(statement.body[0])
+    return None if inner is None else replace(statement, body=(inner,))
 
 
 def _is_window(lanes: Loop) -> bool:
@@ -117,7 +144,7 @@ def _in_blocks(places: Loop, lanes: Loop) -> Loop:
         full = minimum(floordiv(extent, SIDE), 1)
     one, rest = f"{variable} full", f"{variable} rest"
     whole = Loop(one, full, (_together(lanes, variable, first),))
-    single = _copied(lanes, _Copy({variable: first + symbol(rest)}, {}))
+    single = _copied(lanes, Copy({variable: first + symbol(rest)}, {}))
     blocks = floordiv(extent + SIDE - 1, SIDE)
     body = (whole, Loop(rest, few * (1 - full), (single,)))
     return replace(places, variable=block, extent=blocks, body=body)
@@ -143,7 +170,7 @@ def _may_repeat(lanes: Loop) -> bool:
     return not any(each.combine for each in stores)
 
 
-def _copied(lanes: Loop, copy: _Copy) -> Loop:
+def _copied(lanes: Loop, copy: Copy) -> Loop:
     fold, *rest = lanes.body
     assert isinstance(fold, Fold)
     sums = tuple(replace(each, value=copy.value(each.value)) for each in fold.accumulators)
@@ -160,7 +187,7 @@ def _together(lanes: Loop, variable: str, first: Dim) -> Loop:
     sums: list[Accumulator] = []
     after: list[Statement] = []
     for place in range(SIDE):
-        copy = _Copy({variable: first + place}, {name: f"{name} {place}" for name in named})
+        copy = Copy({variable: first + place}, {name: f"{name} {place}" for name in named})
         sums += [
             Accumulator(copy.names[each.name], each.function, copy.value(each.value))
             for each in fold.accumulators
@@ -169,7 +196,7 @@ def _together(lanes: Loop, variable: str, first: Dim) -> Loop:
     return replace(lanes, body=(replace(fold, accumulators=tuple(sums)), *after))
 
 
-def _statement(statement: Statement, copy: _Copy) -> Statement:
+def _statement(statement: Statement, copy: Copy) -> Statement:
     if isinstance(statement, Let):
         name = copy.names.get(statement.name, statement.name)
         return Let(name, copy.value(statement.value))
