@@ -32,6 +32,7 @@ from burnx.kernels.ir import (
 from burnx.shape import Dim, floordiv, maximum, minimum, substitute, symbol, symbols
 
 SIDE = 4  # places at a time
+SLICE = 64  # lanes that are taken through all places before the next ones
 TAPS = 64  # no longer windows: their sums do not wait long for each other
 
 
@@ -80,8 +81,29 @@ class Copy:
 
 def block_windows(kernel: Kernel) -> Kernel:
     """The kernel with its windows worked out several at a time, where it has such."""
-    body = tuple(_blocked(each) or each for each in kernel.body)
+    body = tuple(_in_slices(_blocked(each)) or each for each in kernel.body)
     return replace(kernel, body=body)
+
+
+def _in_slices(statement: Statement | None) -> Loop | None:
+    """Everything for some lanes, then for the next: the places around are still in cache when they are read again."""
+    if not isinstance(statement, Loop):
+        return None
+    lanes = next(each for each in walk((statement,)) if isinstance(each, Loop) and each.lanes)
+    part = f"{lanes.variable} slice"
+    start = symbol(part) * SLICE
+    slices = floordiv(lanes.extent + SLICE - 1, SLICE)
+    sliced = _sliced(statement, start, minimum(lanes.extent - start, SLICE))
+    return Loop(part, slices, (sliced,), parallel=True)
+
+
+def _sliced(loop: Loop, start: Dim, extent: Dim) -> Loop:
+    """The loops with those over lanes going from ``start`` over ``extent``."""
+    if loop.lanes:
+        copy = Copy({loop.variable: start + symbol(loop.variable)}, {})
+        return replace(_copied(loop, copy), extent=extent)
+    inner = tuple(_sliced(each, start, extent) for each in loop.body if isinstance(each, Loop))
+    return replace(loop, body=inner)
 
 
 def near_variables(body: tuple[Statement, ...]) -> frozenset[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import product
+from functools import partial
 
 from burnx.dtype import DType, bool_, dtype_name, float32, float64, is_float
 from burnx.kernels.blocking import Copy
@@ -30,7 +30,7 @@ from burnx.llvm.uses import free_names, may_repeat, statement_values, weight
 from burnx.llvm.writer import Ssa, integer
 from burnx.shape import Dim
 
-WRITTEN_OUT = 100  # turns of a fold, times what it combines, that are written one after the other
+WRITTEN_OUT = 32  # turns of a fold, times what it combines, that are written one after the other
 
 Loops = Sequence[tuple[str, Dim]]
 Innermost = Callable[[list[Ssa]], list[Ssa]]
@@ -109,8 +109,6 @@ def _body_of(fold: Fold) -> tuple[Statement, ...]:
 
 def _fold_in_turns(context: Context, fold: Fold) -> list[Ssa]:
     """One turn after the other; inside lanes, every lane for itself."""
-    if context.count > 1 and _is_written_out(fold):
-        return _fold_written_out(context, fold)
     body = _body_of(fold)
     moving = moving_names(context, fold.body, set())
     first = []
@@ -125,29 +123,25 @@ def _fold_in_turns(context: Context, fold: Fold) -> list[Ssa]:
             _take(context, each, old) for each, old in zip(fold.accumulators, values, strict=True)
         ]
 
+    if context.count > 1 and _is_written_out(fold):
+        return _nest(context, fold.loops[:-1], first, partial(_write_out, context, fold), body)
     return _nest(context, fold.loops, first, innermost, body)
 
 
 def _is_written_out(fold: Fold) -> bool:
-    """Whether there are so few turns that each has code of its own."""
-    turns = 1
-    for _, extent in fold.loops:
-        if not isinstance(extent, int):
-            return False
-        turns *= extent
-    return not fold.body and 1 < turns * len(fold.accumulators) <= WRITTEN_OUT
+    """Whether each turn of the innermost loop has code of its own: few turns that combine several values."""
+    if not fold.loops or fold.body:
+        return False
+    extent, many = fold.loops[-1][1], len(fold.accumulators)
+    return isinstance(extent, int) and many > 1 and extent * many <= WRITTEN_OUT
 
 
-def _fold_written_out(context: Context, fold: Fold) -> list[Ssa]:
-    """All turns one after the other.  What several of them load is loaded once."""
-    values = [
-        vector_literal(neutral(each.function, each.value.dtype), context.count)
-        for each in fold.accumulators
-    ]
+def _write_out(context: Context, fold: Fold, values: list[Ssa]) -> list[Ssa]:
+    """The turns of the innermost loop one after the other.  What several of them load is loaded once."""
+    variable, extent = fold.loops[-1]
     loads: dict[tuple[Buffer, Dim], Value] = {}
-    names = [name for name, _ in fold.loops]
-    for turn in product(*(range(int(extent)) for _, extent in fold.loops)):  # type: ignore[arg-type]
-        copy = Copy(dict(zip(names, turn, strict=True)), {}, loads=loads)
+    for turn in range(int(extent)):  # type: ignore[arg-type]
+        copy = Copy({variable: turn}, {}, loads=loads)
         here = [replace(each, value=copy.value(each.value)) for each in fold.accumulators]
         context.facts["keep", id(fold), turn] = here  # identities are keys of what was worked out
         values = [_take(context, each, old) for each, old in zip(here, values, strict=True)]
