@@ -192,6 +192,21 @@ def _may_repeat(lanes: Loop) -> bool:
     return not any(each.combine for each in stores)
 
 
+def share_loads(fold: Fold) -> bool:
+    """Whether a fold combines several values that have at least half of what they load in common in an innermost loop."""
+    if not fold.loops or fold.body or len(fold.accumulators) == 1:
+        return False
+    (variable, extent), many = fold.loops[-1], len(fold.accumulators)
+    if not isinstance(extent, int) or extent > TAPS:
+        return False
+    loads: dict[tuple[Buffer, Dim], Value] = {}
+    for turn in range(extent):
+        copy = Copy({variable: turn}, {}, loads=loads)
+        for each in fold.accumulators:
+            copy.value(each.value)
+    return 2 * (len(loads) - extent) <= extent * many
+
+
 def _copied(lanes: Loop, copy: Copy) -> Loop:
     fold, *rest = lanes.body
     assert isinstance(fold, Fold)
