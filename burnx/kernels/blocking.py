@@ -59,7 +59,8 @@ class Copy:
         match value:
             case Load():
                 index = self.dim(value.index)
-                return self.loads.setdefault((value.buffer, index), replace(value, index=index))
+                made = value if index == value.index else replace(value, index=index)
+                return self.loads.setdefault((value.buffer, index), made)
             case Position():
                 index = self.dim(value.index)
                 return None if index == value.index else replace(value, index=index)

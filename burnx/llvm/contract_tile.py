@@ -151,9 +151,7 @@ def _keep(writer: Writer, tile: Tile, sums: Sequence[Ssa], where: Ssa) -> None:
         writer.store(each, writer.pointer(where, slot, tile.numbers.type), size)
 
 
-def _emit_loops(
-    writer: Writer, sides: Sides, inner: Sequence[Inner], sums: list[Ssa]
-) -> list[Ssa]:
+def _emit_loops(writer: Writer, sides: Sides, inner: Sequence[Inner], sums: list[Ssa]) -> list[Ssa]:
     """One loop over k inside the other.  Left rows share an offset that moves, right pointers move themselves."""
     loop, deeper = inner[0], inner[1:]
     many = len(sides.rights)

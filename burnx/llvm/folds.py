@@ -140,7 +140,7 @@ def _write_out(context: Context, fold: Fold, values: list[Ssa]) -> list[Ssa]:
     """The turns of the innermost loop one after the other.  What several of them load is loaded once."""
     variable, extent = fold.loops[-1]
     loads: dict[tuple[Buffer, Dim], Value] = {}
-    for turn in range(int(extent)):  # type: ignore[arg-type]
+    for turn in range(int(extent)):
         copy = Copy({variable: turn}, {}, loads=loads)
         here = [replace(each, value=copy.value(each.value)) for each in fold.accumulators]
         context.facts["keep", id(fold), turn] = here  # identities are keys of what was worked out

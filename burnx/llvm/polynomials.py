@@ -91,7 +91,7 @@ def exp_near(calc: Calculator, x: Ssa) -> Ssa:
 
 
 def exp_plus_one(calc: Calculator, x: Ssa) -> Ssa:
-    """exp(x) + 1 within 1 unit in the last place: what is too small to be scaled at once is lost beside the 1."""
+    """exp(x) + 1 within 1.1 units in the last place: what is too small to be scaled at once is lost beside the 1."""
     n, rest = _reduce(calc, calc.clip(x, -86.0, 89.0))
     scale = _power_of_two(calc, n, 1)  # half of 2**n, which may be too large itself
     halved = calc.fma(_exp_part(calc, rest), scale, scale)
