@@ -33,6 +33,7 @@ from burnx.shape import Dim, floordiv, maximum, minimum, substitute, symbol, sym
 
 SIDE = 4  # places at a time
 SLICE = 64  # lanes that are taken through all places before the next ones
+WRITTEN_OUT = 32  # turns of a fold, times the values that it combines, with code of their own
 TAPS = 64  # no longer windows: their sums do not wait long for each other
 
 
@@ -108,15 +109,37 @@ def _sliced(loop: Loop, start: Dim, extent: Dim) -> Loop:
 
 
 def near_variables(body: tuple[Statement, ...]) -> frozenset[str]:
-    """The variables of places and taps that ``block_windows`` will bring together."""
+    """The variables of places and taps of which ``block_windows`` will make a fold that is written out."""
     found = [window for each in body if (window := _find_window(each)) is not None]
     return frozenset(name for places, lanes in found for name in _near(places, lanes))
 
 
-def _near(places: Loop, lanes: Loop) -> tuple[str, str]:
+def _near(places: Loop, lanes: Loop) -> tuple[str, ...]:
     fold = lanes.body[0]
     assert isinstance(fold, Fold)
-    return places.variable, fold.loops[-1][0]
+    return (places.variable, fold.loops[-1][0]) if _is_short(fold, SIDE) else ()
+
+
+def is_written_out(fold: Fold) -> bool:
+    """Whether each turn of the innermost loop is worth code of its own: few turns of several values."""
+    many = len(fold.accumulators)
+    return many > 1 and not fold.body and _is_short(fold, many)
+
+
+def _is_short(fold: Fold, many: int) -> bool:
+    """Whether so many values have few turns in the innermost loop, and are loaded in all of them."""
+    extent = fold.loops[-1][1] if fold.loops else None
+    if not isinstance(extent, int) or extent * many > WRITTEN_OUT:
+        return False
+    todo, seen = [each.value for each in fold.accumulators], set[Value]()
+    while todo:
+        value = todo.pop()
+        if isinstance(value, Inside):
+            return False
+        if value not in seen:
+            seen.add(value)
+            todo.extend(operands(value))
+    return True
 
 
 def _find_window(statement: Statement) -> tuple[Loop, Loop] | None:
@@ -193,19 +216,29 @@ def _may_repeat(lanes: Loop) -> bool:
     return not any(each.combine for each in stores)
 
 
-def share_loads(fold: Fold) -> bool:
-    """Whether a fold combines several values that have at least half of what they load in common in an innermost loop."""
-    if not fold.loops or fold.body or len(fold.accumulators) == 1:
-        return False
-    (variable, extent), many = fold.loops[-1], len(fold.accumulators)
-    if not isinstance(extent, int) or extent > TAPS:
-        return False
+def written_out(fold: Fold) -> list[tuple[Accumulator, ...]]:
+    """What the fold takes in each turn of its innermost loop; what is loaded several times is one value."""
+    variable, extent = fold.loops[-1]
     loads: dict[tuple[Buffer, Dim], Value] = {}
-    for turn in range(extent):
+    turns = []
+    for turn in range(int(extent)):
         copy = Copy({variable: turn}, {}, loads=loads)
-        for each in fold.accumulators:
-            copy.value(each.value)
-    return 2 * (len(loads) - extent) <= extent * many
+        turns.append(tuple(replace(e, value=copy.value(e.value)) for e in fold.accumulators))
+    return turns
+
+
+def share_loads(fold: Fold) -> bool:
+    """Whether a fold that is written out has at least half of what it loads in several places in common."""
+    if not is_written_out(fold):
+        return False
+    turns = written_out(fold)
+    todo, loads = [each.value for turn in turns for each in turn], set[Load]()
+    while todo:
+        value = todo.pop()
+        if isinstance(value, Load):
+            loads.add(value)
+        todo.extend(operands(value))
+    return 2 * (len(loads) - len(turns)) <= len(turns) * len(fold.accumulators)
 
 
 def _copied(lanes: Loop, copy: Copy) -> Loop:

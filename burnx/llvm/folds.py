@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 
 from burnx.dtype import DType, bool_, dtype_name, float32, float64, is_float
-from burnx.kernels.blocking import Copy
+from burnx.kernels.blocking import is_written_out, written_out
 from burnx.kernels.ir import (
     Accumulator,
     Apply,
-    Buffer,
     Carry,
     Fold,
     Let,
@@ -29,8 +27,6 @@ from burnx.llvm.loops import enter, lane_count, overlapping
 from burnx.llvm.uses import free_names, may_repeat, statement_values, weight
 from burnx.llvm.writer import Ssa, integer
 from burnx.shape import Dim
-
-WRITTEN_OUT = 32  # turns of a fold, times what it combines, that are written one after the other
 
 Loops = Sequence[tuple[str, Dim]]
 Innermost = Callable[[list[Ssa]], list[Ssa]]
@@ -123,28 +119,17 @@ def _fold_in_turns(context: Context, fold: Fold) -> list[Ssa]:
             _take(context, each, old) for each, old in zip(fold.accumulators, values, strict=True)
         ]
 
-    if context.count > 1 and _is_written_out(fold):
+    if context.count > 1 and is_written_out(fold):
         return _nest(context, fold.loops[:-1], first, partial(_write_out, context, fold), body)
     return _nest(context, fold.loops, first, innermost, body)
 
 
-def _is_written_out(fold: Fold) -> bool:
-    """Whether each turn of the innermost loop has code of its own: few turns that combine several values."""
-    if not fold.loops or fold.body:
-        return False
-    extent, many = fold.loops[-1][1], len(fold.accumulators)
-    return isinstance(extent, int) and many > 1 and extent * many <= WRITTEN_OUT
-
-
 def _write_out(context: Context, fold: Fold, values: list[Ssa]) -> list[Ssa]:
-    """The turns of the innermost loop one after the other.  What several of them load is loaded once."""
-    variable, extent = fold.loops[-1]
-    loads: dict[tuple[Buffer, Dim], Value] = {}
-    for turn in range(int(extent)):
-        copy = Copy({variable: turn}, {}, loads=loads)
-        here = [replace(each, value=copy.value(each.value)) for each in fold.accumulators]
-        context.facts["keep", id(fold), turn] = here  # identities are keys of what was worked out
-        values = [_take(context, each, old) for each, old in zip(here, values, strict=True)]
+    """The turns of the innermost loop one after the other."""
+    turns = written_out(fold)
+    context.facts["keep", id(turns)] = turns  # identities are keys of what was worked out
+    for turn in turns:
+        values = [_take(context, each, old) for each, old in zip(turn, values, strict=True)]
     return values
 
 
