@@ -2,8 +2,9 @@
 
 Rows are cut into blocks that stay in cache, columns into panels as wide as a few registers.  A chunk is one block and a
 group of panels; threads take chunks as they come.  Inside a chunk: panel by panel, a few rows at a time, sums in
-registers over all of k; then they go over a small buffer on the stack to ``body``, which is written once.  So every sum
-is added in one order whatever the number of threads.
+registers over all of k.  From there ``body`` takes them at once where it is light and the tile whole; else they go over
+a small buffer on the stack to a ``body`` that is written once.  So every sum is added in one order whatever the number
+of threads.
 """
 
 from __future__ import annotations
