@@ -13,11 +13,12 @@ from burnx.capture.loaded import Compiled, LoadedModel
 from burnx.capture.trace import Argument, named_outputs, trace_call
 from burnx.dtype import as_array
 from burnx.errors import BurnxError, InputError, ModelError, UsageError
+from burnx.files import MappedFile
 from burnx.graph import Graph
 from burnx.nn.declared import declared_type, parameter_name
 from burnx.nn.module import Module
 from burnx.nn.sources import is_source, load_network
-from burnx.runtime.device import Device, devices, find_device
+from burnx.runtime.device import Device, Shelf, devices, find_device, find_shelf
 from burnx.runtime.options import RunOptions, check_options
 from burnx.shape import Dim, symbol
 from burnx.tensor import to_numpy
@@ -57,10 +58,26 @@ def load(
     _check(options)
     if isinstance(source, (str, Path)) and is_source(source):
         return LoadedModel(trace_module(load_network(source)), where, options)
+    if not isinstance(source, (str, Path)):
+        return LoadedModel(_read(source, base_dir), where, options)
+    folder = None if base_dir is None else Path(base_dir)
+    shelf = find_shelf(Path(source), folder, where, options)
+    face = shelf.find_face() if shelf is not None else None
+    if face is None or shelf is None:
+        return LoadedModel(_read(source, base_dir, shelf), where, options, shelf)
+    return LoadedModel(face, where, options, shelf, lambda: _read(source, base_dir, shelf))
+
+
+def _read(source: Any, base_dir: str | Path | None, shelf: Shelf | None = None) -> Graph:
+    """The graph of a model; the shelf knows what was mapped of it before, and learns what is now."""
     from burnx.importer.onnx_file import read_model
     from burnx.importer.onnx_graph import import_graph
 
-    return LoadedModel(import_graph(read_model(source, base_dir)), where, options)
+    file = read_model(source, base_dir, None if shelf is None else shelf.find_map())
+    graph = import_graph(file)
+    if shelf is not None:
+        shelf.learn(graph, [each for each in file.maps.values() if isinstance(each, MappedFile)])
+    return graph
 
 
 def import_onnx(

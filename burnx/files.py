@@ -80,7 +80,14 @@ def _open_for_write(path: Path, target: Path, mode: str) -> IO[Any]:
         raise UsageError(f"cannot write {str(target)!r}: {reason}") from error
 
 
-def map_file(path: str | os.PathLike[str], kind: type[BurnxError]) -> mmap.mmap:
+class MappedFile(mmap.mmap):
+    """The memory of a file, which knows the file; ``status`` is that of the moment when it was opened."""
+
+    path: str
+    status: os.stat_result
+
+
+def map_file(path: str | os.PathLike[str], kind: type[BurnxError]) -> MappedFile:
     """The whole of a regular, non-empty file as read-only memory; nothing is read yet.
 
     Raises: an error of class ``kind`` that names the file.
@@ -94,7 +101,9 @@ def map_file(path: str | os.PathLike[str], kind: type[BurnxError]) -> mmap.mmap:
         if status.st_size == 0:
             raise kind(f"file {name!r} is empty")
         with open(name, "rb") as file:
-            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            made = MappedFile(file.fileno(), 0, access=mmap.ACCESS_READ)
+            made.path, made.status = os.path.abspath(name), os.fstat(file.fileno())
+            return made
     except FileNotFoundError as error:
         raise kind(f"file {name!r} does not exist") from error
     except (OSError, ValueError) as error:
@@ -139,16 +148,28 @@ def guess_kind(head: bytes) -> str | None:
     return None
 
 
-def let_go(array: Array) -> None:
-    """Give back the memory of a mapped file that an array lies in; reading it again reads the file again."""
+def find_map(array: Array) -> mmap.mmap | None:
+    """The mapped file that an array lies in."""
     base: Any = array
     while isinstance(base, np.ndarray):
         base = base.base
     if isinstance(base, memoryview):
         base = base.obj
-    if not isinstance(base, mmap.mmap) or not hasattr(mmap, "MADV_DONTNEED"):
+    return base if isinstance(base, mmap.mmap) else None
+
+
+def place_in_map(array: Array, base: mmap.mmap) -> int:
+    """At which byte of a mapped file an array of it starts."""
+    start: int = array.__array_interface__["data"][0]
+    return start - np.frombuffer(base, np.uint8).__array_interface__["data"][0]
+
+
+def let_go(array: Array) -> None:
+    """Give back the memory of a mapped file that an array lies in; reading it again reads the file again."""
+    base = find_map(array)
+    if base is None or not hasattr(mmap, "MADV_DONTNEED"):
         return
-    start = array.__array_interface__["data"][0] - np.frombuffer(base, np.uint8).ctypes.data
+    start = place_in_map(array, base)
     first = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE
     last = (start + array.nbytes) // mmap.PAGESIZE * mmap.PAGESIZE
     if array.flags.forc and 0 <= first < last <= len(base):

@@ -22,7 +22,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    """Let processes that a test starts see the burnx under test, installed or not."""
+    """Let processes that a test starts see the burnx under test, installed or not.
+
+    No plans are kept but by the tests of that: the others are to come to the code that makes them.
+    """
+    os.environ["BURNX_CACHE_MB"] = "0"
     inherited = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *([inherited] if inherited else [])])
 

@@ -16,8 +16,7 @@ from burnx.capture.lazy import default_recorder
 from burnx.dtype import as_array, dtype_name
 from burnx.errors import InputError, UsageError
 from burnx.graph import Graph, Value, constant_value
-from burnx.lowering import lower
-from burnx.runtime.device import Device, placement, prepare
+from burnx.runtime.device import Device, Shelf, placement, prepare
 from burnx.tensor import Tensor, to_numpy
 from burnx.types import MapType, OptionalType, SequenceType, Type
 
@@ -64,9 +63,16 @@ class LoadedModel:
     """
 
     def __init__(
-        self, graph: Graph, where: Device, options: Mapping[str, Any] | None = None
+        self,
+        graph: Graph,
+        where: Device,
+        options: Mapping[str, Any] | None = None,
+        shelf: Shelf | None = None,
+        read: Callable[[], Graph] | None = None,
     ) -> None:
-        self.graph, self.device, self.options = graph, where, dict(options or {})
+        """``shelf`` is what is kept of the file; where ``read`` gives the graph, ``graph`` has no nodes."""
+        self._face, self.device, self.options = graph, where, dict(options or {})
+        self._read, self._whole, self._reading = read, None if read else graph, Lock()
         self.inputs = tuple(
             describe(value.type, value.name, value in graph.defaults) for value in graph.inputs
         )
@@ -74,7 +80,19 @@ class LoadedModel:
             describe(value.type, name)
             for value, name in zip(graph.outputs, graph.output_names, strict=True)
         )
-        self._executables = Executables(graph, where, self.options)
+        self._executables = Executables(graph, self._graph, where, self.options, shelf)
+
+    @property
+    def graph(self) -> Graph:
+        """The model's graph, which is only read when it is asked for where all else is kept."""
+        return self._graph()
+
+    def _graph(self) -> Graph:
+        with self._reading:
+            if self._whole is None:
+                assert self._read is not None
+                self._whole = self._read()
+        return self._whole
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Outputs by name: arrays, lists for sequences, lists of dicts for maps, None for absent optionals.
@@ -82,7 +100,7 @@ class LoadedModel:
         Raises: InputError if a name, dtype or shape is not what the model declares.
         """
         check_names(inputs, "what run() takes")
-        return dict(zip(self.graph.output_names, self.results(inputs), strict=True))
+        return dict(zip(self._face.output_names, self.results(inputs), strict=True))
 
     def __reduce__(self) -> str:
         raise UsageError(
@@ -90,7 +108,7 @@ class LoadedModel:
         )
 
     def __repr__(self) -> str:
-        return f"<loaded {self.graph!r} on {self.device.name}>"
+        return f"<loaded {self._graph()!r} on {self.device.name}>"
 
     def __call__(self, *inputs: Any) -> Any:
         """Outputs for inputs in the order of the file: one array, or a tuple of several."""
@@ -107,7 +125,7 @@ class LoadedModel:
         """Where a run spends its time: (primitive or kind of kernel, and node; elapsed_ns), slowest first."""
         values = self._values(inputs)
         # a runner of its own: other threads may be running on the kept one
-        executable = prepare(self._executables.find(values).program, self.device, self.options)
+        executable = prepare(self._executables.lower(values), self.device, self.options)
         executable(values)  # the first run also makes plans, and its memory is new
         times = executable.runner.times_ns = {}
         executable(values)
@@ -115,12 +133,14 @@ class LoadedModel:
 
     def placement(self) -> dict[str, int]:
         """How often each thing occurs that Python carries out on this device, for the declared inputs."""
+        from burnx.lowering import lower
+
         types = [value.type for value in self.graph.inputs]
         program = lower(self.graph, types, self.graph.defaults)
         return placement(program, self.device)
 
     def _values(self, inputs: Mapping[str, Any]) -> list[Any]:
-        known = [value.name for value in self.graph.inputs]
+        known = [value.name for value in self._face.inputs]
         for name in inputs:
             if name not in known:
                 raise InputError(
@@ -128,10 +148,10 @@ class LoadedModel:
                 )
         sizes: dict[str, int] = {}
         values = []
-        for value in self.graph.inputs:
+        for value in self._face.inputs:
             given = inputs.get(value.name)
             if given is None:
-                given = self.graph.defaults.get(value)
+                given = self._face.defaults.get(value)
             values.append(check_value(value.name, value.type, given, sizes))
         return values
 

@@ -19,7 +19,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped, 
 
 from burnx.dtype import DTYPES, DType, code_of_dtype, dtype_name, dtype_of_code, packed_bits
 from burnx.errors import DTypeError, ModelError, UsageError
-from burnx.files import Buffer, fits_memory, guess_kind, map_file, view_array
+from burnx.files import Buffer, MappedFile, fits_memory, guess_kind, map_file, view_array
 from burnx.importer.external_data import locate_external
 from burnx.importer.onnx_text import check_text
 from burnx.importer.onnx_wire import without_large_data
@@ -75,9 +75,11 @@ class OnnxFile:
 def read_model(
     source: str | os.PathLike[str] | bytes | onnx.ModelProto,
     base_dir: str | os.PathLike[str] | None = None,
+    opened: MappedFile | None = None,
 ) -> OnnxFile:
     """Read a model from a file, from the bytes of one, or take a message that is there already.
 
+    ``opened`` is the file where it has been mapped before: another may be there now.
     Raises: ModelError if that is no ONNX model, UsageError if it is none of these.
     """
     folder = Path(base_dir) if base_dir is not None else None
@@ -88,14 +90,14 @@ def read_model(
     elif not isinstance(source, str | os.PathLike):
         raise UsageError(f"a model is a path, bytes or a ModelProto, not {type(source).__name__}")
     else:
-        file = _read_file(Path(source), folder)
+        file = _read_file(Path(source), folder, opened)
     _check_model(file.proto, file.place)
     return file
 
 
-def _read_file(path: Path, folder: Path | None) -> OnnxFile:
+def _read_file(path: Path, folder: Path | None, opened: MappedFile | None) -> OnnxFile:
     """A model file, its large tensors left where they lie."""
-    buffer, place = map_file(path, ModelError), f"file {str(path)!r}"
+    buffer, place = opened or map_file(path, ModelError), f"file {str(path)!r}"
     folder = folder if folder is not None else path.parent
     token = f"bytes of this file {secrets.token_hex(16)}"  # no file can say this of its own
     with memoryview(buffer) as view:

@@ -6,11 +6,14 @@ import importlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from burnx.errors import DeviceError, ModelError
+from burnx.files import MappedFile
+from burnx.graph import Graph
 from burnx.program import Program
 
 Array = np.ndarray[Any, Any]
@@ -82,19 +85,62 @@ class Executable:
             raise ModelError(f"not enough memory for the outputs: {error}") from error
 
 
-Make = Callable[[Program, Mapping[str, Any]], Runner]
 _NONE: Mapping[str, Any] = {}
 
 
+class Shelf(Protocol):
+    """What a device keeps of a model file for the next process."""
+
+    def find_face(self) -> Graph | None:
+        """The model without its nodes."""
+
+    def find_map(self) -> MappedFile | None:
+        """The file as it was when the face was found; None if no face was.
+
+        Raises: ModelError if it was written to since, or external data has changed.
+        """
+
+    def learn(self, graph: Graph, maps: Sequence[MappedFile]) -> None:
+        """Note the model as it was read, and what was mapped to read it."""
+
+    def find_slot(self, kind: Sequence[Any]) -> Any:
+        """Where the program for a kind of input is kept."""
+
+
+def find_shelf(
+    path: Path, base_dir: Path | None, where: Device, options: Mapping[str, Any]
+) -> Shelf | None:
+    """What a device keeps of a model file; None if it keeps nothing."""
+    find = getattr(_room(where), "find_shelf", None)
+    found: Shelf | None = None if find is None else find(path, base_dir, options)
+    return found
+
+
 def prepare(
-    program: Program, where: Device, options: Mapping[str, Any] | None = None
+    program: Program,
+    where: Device,
+    options: Mapping[str, Any] | None = None,
+    slot: Any = None,
 ) -> Executable:
     """Make a program ready to run on a device; ``options`` are ``RunOptions`` that have been checked.
 
+    ``slot`` is where it is to be kept.
     Raises: UsageError if ``BURNX_THREADS`` is not a number of threads.
     """
-    make: Make = importlib.import_module(_ROOMS[where.name]).prepare
-    return Executable(program, make(program, options or _NONE))
+    kept = () if slot is None else (slot,)
+    return Executable(program, _room(where).prepare(program, options or _NONE, *kept))
+
+
+def open_kept(
+    slot: Any, where: Device, options: Mapping[str, Any], whole: Callable[[], Program]
+) -> Executable | None:
+    """The program that a device has kept; ``whole`` makes it anew where it is needed."""
+    found = _room(where).open_kept(slot, options, whole)
+    return None if found is None else Executable(*found)
+
+
+def _room(where: Device) -> Any:
+    return importlib.import_module(_ROOMS[where.name])
 
 
 def _own(value: Any, inputs: Sequence[Any], seen: set[int]) -> Any:
@@ -116,7 +162,7 @@ def placement(program: Program, where: Device) -> dict[str, int]:
     """
     counts: dict[str, int] = {}
     name_foreign: Callable[[Program], Iterator[str]]
-    name_foreign = importlib.import_module(_ROOMS[where.name]).name_foreign
+    name_foreign = _room(where).name_foreign
     for name in name_foreign(program):
         counts[name] = counts.get(name, 0) + 1
     return counts

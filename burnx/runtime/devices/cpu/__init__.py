@@ -2,25 +2,50 @@
 
 Enters: a Program and arrays.  Leaves: arrays.  May import: fusion, kernels, primitives, program and below, and llvmlite.
 A program is cut into segments (``segments.py``); fusion makes each a schedule of kernels, which become LLVM IR (``llvm/``)
-and object code (``objects.py``); a plan for given sizes (``plans.py``) is run by the native machine (``machine.py``).
-Start reading at ``runner.py``.
+and object code (``objects.py``, ``building.py``); a plan for given sizes (``plans.py``) is run by the native machine
+(``machine.py``).  What was made once is kept for the next process (``kept/``).  Start reading at ``runner.py``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from burnx.program import Program
+from burnx.runtime.devices.cpu.kept.models import Shelf, Slot
+from burnx.runtime.devices.cpu.kept.models import find_shelf as _find_shelf
 from burnx.runtime.devices.cpu.objects import compiled_kernels
 from burnx.runtime.devices.cpu.reports import name_foreign
 from burnx.runtime.devices.cpu.runner import Runner
 from burnx.runtime.devices.cpu.threads import prepare_threads
 
 
-def prepare(program: Program, options: Mapping[str, Any]) -> Runner:
-    """A runner for a program: ``threads`` and ``fuse`` are what it asks of ``options``."""
-    return Runner(threads=prepare_threads(options.get("threads")), fuse=options.get("fuse", True))
+def prepare(program: Program, options: Mapping[str, Any], slot: Slot | None = None) -> Runner:
+    """A runner for a program: ``threads`` and ``fuse`` are what it asks of ``options``.
+
+    With a ``slot`` the program is kept there once it has run.
+    """
+    return _make_runner(options, slot)
 
 
-__all__ = ["compiled_kernels", "name_foreign", "prepare"]
+def open_kept(
+    slot: Slot, options: Mapping[str, Any], whole: Callable[[], Program]
+) -> tuple[Program, Runner] | None:
+    """The program that is kept in a slot, and a runner for it; ``whole`` makes it anew where it is needed."""
+    runner = _make_runner(options, slot)
+    program = runner.open(whole)
+    return None if program is None else (program, runner)
+
+
+def find_shelf(path: Path, base_dir: Path | None, options: Mapping[str, Any]) -> Shelf | None:
+    """What is kept of a model file; None where nothing is kept."""
+    return _find_shelf(path, base_dir, options.get("fuse", True))
+
+
+def _make_runner(options: Mapping[str, Any], slot: Slot | None) -> Runner:
+    threads = prepare_threads(options.get("threads"))
+    return Runner(threads=threads, fuse=options.get("fuse", True), slot=slot)
+
+
+__all__ = ["compiled_kernels", "find_shelf", "name_foreign", "open_kept", "prepare"]

@@ -4,10 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from burnx.fusion.storage import Branch, Node, Repeat, Step, Storage
+from burnx.kernels.ir import Carry, Contract, Fold, Kernel, Loop, Store, walk
+from burnx.shape import Dim
 
 Interval = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Task:
+    """A step without its kernel: what a plan needs to know of it.
+
+    ``kind`` is what the kernel is above all, ``product`` whether it has one, ``parallel`` whether it divides its work.
+    """
+
+    storages: tuple[Storage, ...]
+    sizes: tuple[Dim, ...]
+    writes: frozenset[Storage]
+    work: Dim
+    place: str
+    kind: str
+    product: bool
+    parallel: bool
 
 
 @dataclass(slots=True, eq=False)
@@ -25,7 +45,7 @@ class Wait:
     held: Storage
 
 
-Line = Step | Jump | Wait
+Line = Task | Jump | Wait
 
 
 @dataclass(slots=True)
@@ -42,7 +62,7 @@ class Lines:
             elif isinstance(node, Branch):
                 self._add_branch(node)
             else:
-                self.lines.append(node)
+                self.lines.append(make_task(node))
 
     def _add_loop(self, node: Repeat) -> None:
         start = len(self.lines)
@@ -65,6 +85,34 @@ class Lines:
         end.target = len(self.lines)
 
 
+def make_task(step: Step) -> Task:
+    """What a plan needs to know of a step."""
+    statements = list(walk(step.kernel.body))
+    return Task(
+        step.storages,
+        step.sizes,
+        step.writes,
+        step.work,
+        step.place,
+        kind(step.kernel),
+        any(isinstance(each, Contract) for each in statements),
+        any(isinstance(each, (Loop, Contract)) and each.parallel for each in statements),
+    )
+
+
+def kind(kernel: Kernel) -> str:
+    """What a kernel is above all: attention (two products), contract, fold, carry, scatter or map."""
+    statements: list[Any] = list(walk(kernel.body))
+    products = sum(isinstance(each, Contract) for each in statements)
+    if products:
+        return "contract" if products == 1 else "attention"
+    for name, found in (("fold", Fold), ("carry", Carry)):
+        if any(isinstance(each, found) for each in statements):
+            return name
+    combines = any(isinstance(each, Store) and each.combine for each in statements)
+    return "scatter" if combines else "map"
+
+
 def make_lines(nodes: Sequence[Node]) -> Lines:
     made = Lines()
     made.add(nodes)
@@ -81,7 +129,7 @@ def find_lifetimes(lines: Lines) -> dict[Storage, Interval]:
     exposed: dict[Storage, set[int]] = {}
     for place, line in enumerate(lines.lines):
         used: tuple[Storage | None, ...] = ()
-        if isinstance(line, Step):
+        if isinstance(line, Task):
             used = line.storages
         else:
             used = (line.unless if isinstance(line, Jump) else line.held,)
@@ -91,7 +139,7 @@ def find_lifetimes(lines: Lines) -> dict[Storage, Interval]:
                 continue
             first, _ = found.get(storage, (place, place))
             found[storage] = (first, place)
-            if not isinstance(line, Step) or each not in line.writes:
+            if not isinstance(line, Task) or each not in line.writes:
                 if storage not in exposed:
                     exposed[storage] = set()
                 exposed[storage].add(first if first == place else -1)

@@ -6,19 +6,22 @@ A kernel's text defines ``@kernel``.  Objects stay loaded as long as the process
 from __future__ import annotations
 
 import os
+import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache, partial
-from hashlib import sha256
 from itertools import count
 from typing import Any
 
-from llvmlite import binding
-
 from burnx.errors import DeviceError
 from burnx.llvm.target import Target
-from burnx.runtime.devices.cpu.compile import compile_object
-from burnx.runtime.devices.cpu.object_files import ObjectFiles, find_object_files
+from burnx.runtime.devices.cpu.linking import Unlinkable, can_link, link
+from burnx.runtime.devices.cpu.object_files import (
+    ObjectFiles,
+    find_object_files,
+    name_entry,
+)
 
 KERNEL = "kernel"  # what the text of a kernel calls its function
 
@@ -26,11 +29,11 @@ MakeText = Callable[[], str]
 
 
 class _Loaded:
-    """What this process has loaded: addresses by key, and what keeps the code alive."""
+    """What this process has loaded: addresses by name of the entry, and what keeps the code alive."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self.addresses: dict[tuple[Target, str], tuple[int, ...]] = {}
+        self.addresses: dict[str, tuple[int, ...]] = {}
         self.libraries: list[Any] = []
         self.compiled = 0
 
@@ -41,14 +44,21 @@ _names = count()  # of libraries; one that failed to be linked has used its name
 _loaded = _Loaded()
 
 
+_held: list[Any] = []
+
+
 def _hold_locks() -> None:
     """Nobody else is in the middle of something with LLVM while the process forks: a child can use it."""
     _loaded.lock.acquire()
-    binding.ffi.lib._lock.__enter__()  # the lock around every call of llvmlite
+    ffi = sys.modules.get("llvmlite.binding.ffi")
+    if hasattr(ffi, "lib"):
+        _held.append(ffi.lib._lock)  # type: ignore[union-attr]
+        _held[-1].__enter__()  # the lock around every call of llvmlite
 
 
 def _release_locks() -> None:
-    binding.ffi.lib._lock.__exit__()
+    while _held:
+        _held.pop().__exit__()
     _loaded.lock.release()
 
 
@@ -56,6 +66,13 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=_hold_locks, after_in_parent=_release_locks, after_in_child=_release_locks
     )
+
+
+@contextmanager
+def no_fork() -> Iterator[None]:
+    """Nobody forks meanwhile: a child could not import what another thread is importing."""
+    with _loaded.lock:
+        yield
 
 
 def load_kernel(key_text: str, make_ir: MakeText, target: Target) -> int:
@@ -72,10 +89,25 @@ def load_many(kernels: Sequence[tuple[str, MakeText]], target: Target) -> list[i
     Raises: DeviceError as ``load_kernel``.
     """
     addresses = _loaded.addresses
-    if any((target, key) not in addresses for key, _ in kernels):
+    names = [name_entry(key, target) for key, _ in kernels]
+    if any(name not in addresses for name in names):
         with _loaded.lock:
-            _load_missing(dict(kernels), target)
-    return [addresses[target, key][0] for key, _ in kernels]
+            _load_missing(dict(zip(names, kernels, strict=True)), target)
+    return [addresses[name][0] for name in names]
+
+
+def load_kept(names: Sequence[str], target: Target) -> list[int] | None:
+    """The addresses of kernels by the names of their entries; None if one of them is not there any more."""
+    with _loaded.lock:
+        missing = [name for name in dict.fromkeys(names) if name not in _loaded.addresses]
+        if missing:
+            files = find_object_files()
+            images = [files.read_entry(name) for name in missing] if files is not None else [None]
+            if any(image is None for image in images):
+                return None
+            found = _link(images, [_function(name) for name in missing])  # type: ignore[arg-type]
+            _loaded.addresses.update((n, (at,)) for n, at in zip(missing, found, strict=True))
+    return [_loaded.addresses[name][0] for name in names]
 
 
 def load_functions(
@@ -83,11 +115,12 @@ def load_functions(
 ) -> tuple[int, ...]:
     """The addresses of several functions of one text, whose names are the process's own."""
     with _loaded.lock:
-        found = _loaded.addresses.get((target, key_text))
+        name = name_entry(key_text, target)
+        found = _loaded.addresses.get(name)
         if found is None:
             image = _find_object(find_object_files(), key_text, make_ir, target)
             found = _link([image], names)
-            _loaded.addresses[target, key_text] = found
+            _loaded.addresses[name] = found
     return found
 
 
@@ -96,19 +129,24 @@ def compiled_kernels() -> int:
     return _loaded.compiled
 
 
-def _load_missing(kernels: dict[str, MakeText], target: Target) -> None:
-    missing = [key for key in kernels if (target, key) not in _loaded.addresses]
+def _load_missing(kernels: dict[str, tuple[str, MakeText]], target: Target) -> None:
+    missing = [name for name in kernels if name not in _loaded.addresses]
     if not missing:
         return
     files = find_object_files()
-    images, names = [], []
-    for key in missing:
-        names.append(f"{KERNEL}_{sha256(key.encode()).hexdigest()[:32]}")
-        make_ir = partial(_rename, kernels[key], names[-1])
+    images = []
+    for name in missing:
+        key, make_text = kernels[name]
+        make_ir = partial(_rename, make_text, _function(name))
         images.append(_find_object(files, key, make_ir, target))
-    found = _link(images, names)
-    for key, address in zip(missing, found, strict=True):
-        _loaded.addresses[target, key] = (address,)
+    found = _link(images, [_function(name) for name in missing])
+    for name, address in zip(missing, found, strict=True):
+        _loaded.addresses[name] = (address,)
+
+
+def _function(name: str) -> str:
+    """What the function in an entry's object is called."""
+    return f"{KERNEL}_{name[:32]}"
 
 
 def _rename(make_ir: MakeText, name: str) -> str:
@@ -127,6 +165,19 @@ def _find_object(files: ObjectFiles | None, key: str, make_ir: MakeText, target:
 
 
 def _link(images: Sequence[bytes], names: Sequence[str]) -> tuple[int, ...]:
+    if can_link():
+        try:
+            linked = link(images, names)
+        except Unlinkable:
+            return _link_by_llvm(images, names)
+        _loaded.libraries.append(linked)
+        return tuple(linked.addresses[name] for name in names)
+    return _link_by_llvm(images, names)
+
+
+def _link_by_llvm(images: Sequence[bytes], names: Sequence[str]) -> tuple[int, ...]:
+    from llvmlite import binding
+
     builder = binding.JITLibraryBuilder().add_current_process()
     for image in images:
         builder.add_object_img(image)
@@ -142,10 +193,14 @@ def _link(images: Sequence[bytes], names: Sequence[str]) -> tuple[int, ...]:
 
 @lru_cache(maxsize=1)
 def _make_linker() -> Any:
+    from llvmlite import binding
+
     return binding.create_lljit_compiler()
 
 
 def _compile(text: str, target: Target) -> bytes:
+    from burnx.runtime.devices.cpu.compile import compile_object
+
     try:
         return compile_object(text, target)
     except RuntimeError as error:

@@ -9,16 +9,15 @@ from typing import Any
 import numpy as np
 
 from burnx.errors import ModelError
-from burnx.fusion.storage import Schedule, Step, Storage
-from burnx.kernels.ir import Contract, Loop, walk
+from burnx.fusion.storage import Storage
 from burnx.program import Var
 from burnx.runtime.devices.cpu.lines import (
     Jump,
     Line,
     Lines,
+    Task,
     Wait,
     find_lifetimes,
-    make_lines,
 )
 from burnx.runtime.devices.cpu.machine import (
     BARRIER,
@@ -47,7 +46,8 @@ _LOOP_TURNS = 16  # of a loop whose number is not known when its program is plan
 class Plan:
     """``arguments`` of all steps one behind the other, addresses of the arena counted from its start.
 
-    ``in_arena`` are the positions of those; ``given`` and ``made`` those of each input's and output's address.
+    ``in_arena`` are the positions of those; ``given`` and ``made`` those of each input's and output's address, and
+    ``constants`` those of each constant's, for whoever wants to keep the plan.
     """
 
     arguments: Array
@@ -59,6 +59,15 @@ class Plan:
     size: int
     zeroed: tuple[int, int]
     workers: int
+    constants: Mapping[Storage, Sequence[int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Work:
+    """What native code does, whatever the sizes: its lines, and where the values that enter and leave lie."""
+
+    lines: Lines
+    memory: Mapping[Var, Storage]
 
 
 class Bench:
@@ -88,16 +97,16 @@ class Bench:
 
 
 def make_plan(
-    schedule: Schedule,
+    work: Work,
     addresses: Sequence[int],
     sizes: Sizes,
     ends: tuple[Sequence[Var], Sequence[Var]],
     threads: int,
 ) -> Plan:
     """The plan of a schedule whose kernels lie at ``addresses``; ``ends`` are its inputs and outputs."""
-    for storage in schedule.memory.values():
+    for storage in work.memory.values():
         _bytes(storage, sizes)
-    lines = make_lines(schedule.steps)
+    lines = work.lines
     layout = _place_all(lines, sizes, threads)
     made = _Arguments(layout.offsets)
     for line in lines.lines:
@@ -108,11 +117,12 @@ def make_plan(
         np.array(made.starts, np.int64),
         _table(lines.lines, addresses, sizes),
         np.array(made.in_arena, np.int64),
-        _given(schedule, ends[0], made.positions, sizes),
-        _made(schedule, ends[1], made.positions, sizes),
+        _given(work.memory, ends[0], made.positions, sizes),
+        _made(work.memory, ends[1], made.positions, sizes),
         layout.size,
         layout.zeroed,
         workers,
+        made.constants,
     )
 
 
@@ -125,10 +135,11 @@ class _Arguments:
     starts: list[int] = field(default_factory=list)
     in_arena: list[int] = field(default_factory=list)
     positions: dict[Storage, list[int]] = field(default_factory=dict)
+    constants: dict[Storage, list[int]] = field(default_factory=dict)
 
     def add(self, line: Line, sizes: Sizes) -> None:
         self.starts.append(len(self.values))
-        if isinstance(line, Step):
+        if isinstance(line, Task):
             for storage in line.storages:
                 self._add_storage(storage)
             self.values += [evaluate(size, sizes) for size in line.sizes]
@@ -141,8 +152,8 @@ class _Arguments:
             self.in_arena.append(len(self.values))
             self.values.append(self.offsets[storage])
             return
-        if storage.role != "constant":
-            self.positions.setdefault(storage, []).append(len(self.values))
+        positions = self.constants if storage.role == "constant" else self.positions
+        positions.setdefault(storage, []).append(len(self.values))
         self.values.append(_address(storage))
 
 
@@ -151,11 +162,14 @@ def _address(storage: Storage) -> int:
 
 
 def _given(
-    schedule: Schedule, inputs: Sequence[Var], positions: Mapping[Storage, list[int]], sizes: Sizes
+    memory: Mapping[Var, Storage],
+    inputs: Sequence[Var],
+    positions: Mapping[Storage, list[int]],
+    sizes: Sizes,
 ) -> tuple[tuple[Var, tuple[int, ...], Array], ...]:
     given = []
     for var in inputs:
-        storage = schedule.memory.get(var)
+        storage = memory.get(var)
         where = positions.get(storage) if storage is not None else None
         if storage is not None and where:
             shape = tuple(evaluate(size, sizes) for size in storage.shape)
@@ -164,11 +178,14 @@ def _given(
 
 
 def _made(
-    schedule: Schedule, outputs: Sequence[Var], positions: Mapping[Storage, list[int]], sizes: Sizes
+    memory: Mapping[Var, Storage],
+    outputs: Sequence[Var],
+    positions: Mapping[Storage, list[int]],
+    sizes: Sizes,
 ) -> tuple[tuple[Var, tuple[int, ...], Array], ...]:
     made = []
     for var in outputs:
-        storage = schedule.memory[var]
+        storage = memory[var]
         shape = tuple(evaluate(size, sizes) for size in storage.shape)
         made.append((var, shape, np.array(positions.get(storage, []), np.int64)))
     return tuple(made)
@@ -176,7 +193,7 @@ def _made(
 
 def _table(lines: Sequence[Line], addresses: Sequence[int], sizes: Sizes) -> Array:
     """Rows of the machine; ``Bench`` puts in the addresses of arguments and bools."""
-    solo = [isinstance(line, Step) and _is_solo(line, sizes) for line in lines]
+    solo = [isinstance(line, Task) and _is_solo(line, sizes) for line in lines]
     kernels = iter(addresses)
     rows = []
     for place, line in enumerate(lines):
@@ -187,36 +204,30 @@ def _table(lines: Sequence[Line], addresses: Sequence[int], sizes: Sizes) -> Arr
         if isinstance(line, Wait):
             rows.append((BARRIER, 0, 0, 0))
             continue
-        counts = any(isinstance(each, Contract) for each in walk(line.kernel.body))
-        jumps = place + 1 == len(lines) or not isinstance(lines[place + 1], Step)
-        waits = jumps or counts or not (solo[place] and solo[place + 1])
+        jumps = place + 1 == len(lines) or not isinstance(lines[place + 1], Task)
+        waits = jumps or line.product or not (solo[place] and solo[place + 1])
         what = RUN | (SOLO if solo[place] else 0) | (THEN_BARRIER if waits else 0)
         rows.append((what, next(kernels), 0, 0))
     return np.array([*rows, (END, 0, 0, 0)], np.int64)
 
 
-def _effort(step: Step, sizes: Sizes) -> int:
+def _effort(task: Task, sizes: Sizes) -> int:
     """About how many operations a step takes; the multiplications of a product are four times as quick."""
-    product = any(isinstance(each, Contract) for each in walk(step.kernel.body))
-    return max(evaluate(step.work, sizes), 0) // (4 if product else 1)
+    return max(evaluate(task.work, sizes), 0) // (4 if task.product else 1)
 
 
 def _shared_work(lines: Lines, sizes: Sizes) -> int:
     """About how many operations are divided among workers."""
     total = 0
     for place, line in enumerate(lines.lines):
-        if isinstance(line, Step) and not _is_solo(line, sizes):
+        if isinstance(line, Task) and not _is_solo(line, sizes):
             turns = _LOOP_TURNS if any(a <= place <= b for a, b in lines.loops) else 1
             total += _effort(line, sizes) * turns
     return total
 
 
-def _is_solo(step: Step, sizes: Sizes) -> bool:
-    return _effort(step, sizes) < SOLO_WORK or not _is_parallel(step.kernel.body)
-
-
-def _is_parallel(body: Sequence[Any]) -> bool:
-    return any(isinstance(each, (Loop, Contract)) and each.parallel for each in walk(tuple(body)))
+def _is_solo(task: Task, sizes: Sizes) -> bool:
+    return not task.parallel or _effort(task, sizes) < SOLO_WORK
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +281,7 @@ def _place_scratch(
     end = total
     for line in lines:
         place = total
-        for storage in line.storages if isinstance(line, Step) else ():
+        for storage in line.storages if isinstance(line, Task) else ():
             if storage.role == "scratch":
                 offsets[storage] = place
                 place += _aligned(_bytes(storage, sizes) * threads)

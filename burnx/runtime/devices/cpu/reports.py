@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Iterator, MutableMapping
 from typing import Any
 
 import numpy as np
 
 from burnx.dtype import dtype_name
-from burnx.fusion.storage import Node, Step
-from burnx.kernels.ir import Carry, Contract, Fold, Kernel, Store, walk
 from burnx.program import Instruction, Program, Var, bodies
-from burnx.runtime.devices.cpu.lines import make_lines
+from burnx.runtime.devices.cpu.lines import Lines, Task
 from burnx.runtime.devices.cpu.machine import PROFILE_OFFSET
-from burnx.runtime.devices.cpu.segments import Segment, cut
 from burnx.types import TensorType
 
 Array = np.ndarray[Any, Any]
@@ -22,6 +19,8 @@ Times = MutableMapping[str, int]
 
 def name_foreign(program: Program) -> Iterator[str]:
     """The names of what Python carries out between native segments, bodies of branches and loops included."""
+    from burnx.runtime.devices.cpu.segments import Segment, cut
+
     for unit in cut(program).units:
         if isinstance(unit, Segment):
             continue
@@ -55,22 +54,9 @@ def watch(state: Array, steps: int) -> Array:
     return spent
 
 
-def note(times: Times, nodes: Sequence[Node], state: Array, spent: Array) -> None:
+def note(times: Times, lines: Lines, state: Array, spent: Array) -> None:
     """Add what steps took, by kind of kernel and node, and watch no longer."""
     state[PROFILE_OFFSET : PROFILE_OFFSET + 8] = 0
-    for line, elapsed_ns in zip(make_lines(nodes).lines, spent.tolist(), strict=False):
-        label = f"{kind(line.kernel)} {line.place}".rstrip() if isinstance(line, Step) else "jump"
+    for line, elapsed_ns in zip(lines.lines, spent.tolist(), strict=False):
+        label = f"{line.kind} {line.place}".rstrip() if isinstance(line, Task) else "jump"
         times[label] = times.get(label, 0) + elapsed_ns
-
-
-def kind(kernel: Kernel) -> str:
-    """What a kernel is above all: attention (two products), contract, fold, carry, scatter or map."""
-    statements = list(walk(kernel.body))
-    products = sum(isinstance(each, Contract) for each in statements)
-    if products:
-        return "contract" if products == 1 else "attention"
-    for name, found in (("fold", Fold), ("carry", Carry)):
-        if any(isinstance(each, found) for each in statements):
-            return name
-    combines = any(isinstance(each, Store) and each.combine for each in statements)
-    return "scatter" if combines else "map"

@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from burnx.program import Program, Var
+from burnx.program import Instruction, Program, Var
+from burnx.runtime.devices.cpu.kept.models import Slot
 from burnx.runtime.devices.cpu.native import Failed, Native
-from burnx.runtime.devices.cpu.segments import Segment, cut
-from burnx.runtime.devices.reference.interpreter import Interpreter, Step, make_steps
-from burnx.shape import symbol_name
-from burnx.types import TensorType
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Prepared:
-    """A program's units: native code, or an instruction with what dies after it."""
-
-    units: tuple[Native | Step, ...]
-    results: tuple[Var, ...]
-    bound: tuple[tuple[Var, int, str], ...]  # an input, its axis, the symbol that its size binds
+from burnx.runtime.devices.cpu.objects import no_fork
+from burnx.runtime.devices.cpu.units import Prepared, Unit, find_bound
+from burnx.runtime.devices.reference.interpreter import Interpreter, make_steps
 
 
 @dataclass(slots=True, eq=False)
 class Runner(Interpreter):
-    """An interpreter whose runs of instructions are native code."""
+    """An interpreter whose runs of instructions are native code.
+
+    ``slot`` is where the first program that it runs is to be kept.
+    """
 
     threads: int = 1
     fuse: bool = True
+    slot: Slot | None = None
     prepared: MutableMapping[Program, Prepared] = field(default_factory=WeakKeyDictionary)
 
     def run(
@@ -56,27 +52,82 @@ class Runner(Interpreter):
                     self.step(unit, values, known)
         except Failed:
             # the reference knows what is wrong; it may be something that it never comes to
-            return Interpreter().run(program, inputs, captured, sizes)
+            whole = program if made.whole is None else made.whole()
+            return Interpreter().run(whole, inputs, captured, sizes)
+        if made.unkept:
+            _keep(made)
         return [var.array if var.array is not None else values[var] for var in made.results]
 
+    def open(self, whole: Callable[[], Program]) -> Program | None:
+        """The program that is kept in the slot; ``whole`` makes it anew where it is needed."""
+        found = self.slot.find(self.threads) if self.slot is not None else None
+        if found is None:
+            return None
+        program, made = found
+        self.slot, self.prepared[program] = None, replace(made, whole=cache(whole))
+        return program
+
     def _prepare(self, program: Program) -> Prepared:
+        with no_fork():  # what is only needed where there is something to build
+            from burnx.fusion import writers  # noqa: F401  (registers the writers)
+            from burnx.runtime.devices.cpu import building  # noqa: F401
+            from burnx.runtime.devices.cpu.kept import segments  # noqa: F401
+            from burnx.runtime.devices.cpu.segments import Segment, cut
+
         found = cut(program)
-        units: list[Native | Step] = []
+        slot, self.slot = self.slot, None
+        if slot is not None and not _can_be_kept(found.units):
+            slot = None
+        units: list[Unit] = []
+        unkept: list[Callable[[], None]] = []
         for unit in found.units:
             if isinstance(unit, Segment):
-                units.append(Native(unit, self.threads, self.fuse))
+                units.append(self._native(unit, unkept, slot is None))
             else:
                 units.extend(make_steps([unit], unit.outputs))
         results = tuple(found.folded.get(var, var) for var in program.outputs)
-        return Prepared(tuple(units), results, tuple(_bound(program)))
+        made = Prepared(tuple(units), results, find_bound(program.inputs), unkept)
+        if slot is not None:
+            unkept.append(partial(slot.keep, program, made))
+        return made
+
+    def _native(self, segment: Any, unkept: list[Callable[[], None]], alone: bool) -> Native:
+        """The native code of a segment; where it stands ``alone`` it may be kept, and is kept when it has run."""
+        from burnx.runtime.devices.cpu.building import build_native
+        from burnx.runtime.devices.cpu.kept.segments import find_slot
+
+        slot = find_slot(segment, self.fuse) if alone else None
+        native = slot.find(self.threads) if slot is not None else None
+        if native is None:
+            native = build_native(segment, self.threads, self.fuse)
+            if slot is not None:
+                unkept.append(partial(slot.keep, native))
+        return native
 
 
-def _bound(program: Program) -> list[tuple[Var, int, str]]:
-    found = []
-    for var in program.inputs:
-        if isinstance(var.type, TensorType):
-            for axis, dim in enumerate(var.type.shape or ()):
-                name = symbol_name(dim)
-                if name is not None:
-                    found.append((var, axis, name))
-    return found
+def _keep(made: Prepared) -> None:
+    while made.unkept:
+        try:
+            keep = made.unkept.pop()
+        except IndexError:  # another call has just taken it
+            return
+        keep()
+
+
+def _can_be_kept(units: Sequence[Any]) -> bool:
+    """Whether a program is worth an entry, and Python's part of it can be written down."""
+    from burnx.runtime.devices.cpu.kept.codec import Unkeepable, Writer
+    from burnx.runtime.devices.cpu.kept.segments import LEAST
+
+    count, to = 0, Writer()
+    for unit in units:
+        if not isinstance(unit, Instruction):
+            count += len(unit.instructions)
+            continue
+        try:
+            row = to.instruction(unit)
+        except Unkeepable:
+            return False
+        if any(isinstance(value, list) and value[0] == "program" for value in row[3].values()):
+            return False
+    return count >= LEAST

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
+from contextlib import suppress
+from dataclasses import asdict
 from functools import lru_cache
-
-from llvmlite import binding
+from hashlib import sha256
+from typing import Any
 
 from burnx.errors import UsageError
 from burnx.llvm.target import Target, describe
+from burnx.runtime.devices.cpu.object_files import find_object_files, list_versions
+from burnx.runtime.devices.cpu.objects import no_fork
 
 # cpu -> features that matter here, for targets that are not this machine
 _X86 = {"haswell": "avx2,fma,f16c", "skylake-avx512": "avx512f,avx512vl,avx512bw,avx512dq,fma,f16c"}
@@ -20,15 +25,54 @@ def find_target(name: str | None = None) -> Target:
 
     Raises: UsageError if LLVM does not know the processor.
     """
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
-    triple = binding.get_default_triple()
     wanted = name or os.environ.get("BURNX_CPU") or ""
     if not wanted or wanted == "native":
-        present = binding.get_host_cpu_features()
-        features = {feature for feature, there in present.items() if there}
-        return describe(triple, binding.get_host_cpu_name(), features, present.flatten())
-    return describe_named(triple, wanted)
+        return _find_host()
+    return describe_named(_import_llvm().get_default_triple(), wanted)
+
+
+def _find_host() -> Target:
+    """This machine's processor, as LLVM described it to an earlier process if it is still the same."""
+    files, key = find_object_files(), _processor_text()
+    entry = "host-" + sha256(repr((key, list_versions())).encode()).hexdigest()
+    content = files.read_entry(entry) if files is not None and key else None
+    with suppress(ValueError, TypeError):
+        return Target(**json.loads(content or b""))
+    found = _ask_llvm()
+    if files is not None and key:
+        files.write_entry(entry, json.dumps(asdict(found)).encode())
+    return found
+
+
+def _ask_llvm() -> Target:
+    binding = _import_llvm()
+    present = binding.get_host_cpu_features()
+    features = {feature for feature, there in present.items() if there}
+    triple = binding.get_default_triple()
+    return describe(triple, binding.get_host_cpu_name(), features, present.flatten())
+
+
+def _import_llvm() -> Any:
+    with no_fork():
+        from llvmlite import binding
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    return binding
+
+
+# what tells processors of x86 apart; other systems do not say so much in so few words
+_TOLD_APART = ("vendor_id", "cpu family", "model", "model name", "stepping", "flags")
+
+
+def _processor_text() -> str:
+    """What Linux says of the first processor; empty where it does not."""
+    try:
+        with open("/proc/cpuinfo") as file:
+            lines = file.read(8192).split("\n\n")[0].splitlines()
+    except OSError:
+        return ""
+    told = [line for line in lines if line.partition("\t")[0].partition(":")[0] in _TOLD_APART]
+    return "\n".join(told) if len(told) == len(_TOLD_APART) else ""
 
 
 def describe_named(triple: str, cpu: str) -> Target:

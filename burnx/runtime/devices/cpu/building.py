@@ -1,0 +1,101 @@
+"""A segment becomes native code: scheduled, its kernels compiled or taken from the cache."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from burnx import llvm
+from burnx.fusion.scheduler import Traits, schedule
+from burnx.fusion.storage import steps_in
+from burnx.kernels.blocking import block_windows
+from burnx.kernels.clike import clike
+from burnx.kernels.text import kernel_text
+from burnx.llvm.contract_plan import choose_packing
+from burnx.llvm.emitter import emit
+from burnx.llvm.target import Target
+from burnx.runtime.devices.cpu.checks import find_demands, find_inner_demands
+from burnx.runtime.devices.cpu.lines import make_lines
+from burnx.runtime.devices.cpu.native import Code, Details, Native
+from burnx.runtime.devices.cpu.object_files import name_entry
+from burnx.runtime.devices.cpu.objects import load_many
+from burnx.runtime.devices.cpu.plans import Work
+from burnx.runtime.devices.cpu.segments import Segment
+from burnx.runtime.devices.cpu.target import find_target
+from burnx.shape import symbols
+from burnx.types import TensorType
+
+STAYS_BYTES = 1 << 20  # constants from this size on are not copied to be aligned
+
+
+def build_native(segment: Segment, threads: int, fuse: bool = True) -> Native:
+    """The native code of a segment."""
+    target = find_target()
+    kept = frozenset(segment.outputs)
+    traits = Traits(target.lanes, partial(choose_packing, target), fuse)
+    found = schedule(segment.instructions, kept, kept, traits)
+    steps = list(steps_in(found.steps))
+    names, addresses = _compile(steps, target)
+    _align_constants(steps)
+    ends = (*segment.inputs, *segment.outputs)
+    memory = {var: found.memory[var] for var in ends if var in found.memory}
+    details = Details(
+        Work(make_lines(found.steps), memory),
+        find_demands(segment.instructions),
+        find_inner_demands(segment.instructions),
+    )
+    code = Code(names, addresses, _names(segment, steps))
+    return Native((segment.inputs, segment.outputs), code, threads, lambda: details)
+
+
+def _align_constants(steps: Sequence[Any]) -> None:
+    """Constants as kernels read them; large ones may stay where they lie in a mapped file."""
+    found = {s for step in steps for s in step.storages if s.role == "constant"}
+    for storage in found:
+        array = storage.array
+        crooked = not array.flags.aligned and array.nbytes < STAYS_BYTES
+        if crooked or not array.flags.c_contiguous:
+            storage.array = np.array(array, order="C")
+
+
+def _names(segment: Segment, steps: Sequence[Any]) -> tuple[str, ...]:
+    """The symbols that a segment depends on."""
+    found: set[str] = set()
+    for step in steps:
+        for size in (*step.sizes, step.work, *(s.elements() for s in step.storages)):
+            found |= symbols(size)
+    for instruction in segment.instructions:
+        for var in (*instruction.inputs, *instruction.outputs):
+            shape = var.type.shape if var is not None and isinstance(var.type, TensorType) else ()
+            for dim in shape or ():
+                found |= symbols(dim)
+    return tuple(sorted(found))
+
+
+@lru_cache(maxsize=1)
+def emitter_stamp() -> str:
+    """Which emitter this is: objects of another one are not taken from the cache."""
+    folder = Path(llvm.__file__).parent
+    files = sorted(folder.glob("*.py"))
+    return repr([(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files]) + "\n"
+
+
+def _compile(steps: Sequence[Any], target: Target) -> tuple[tuple[str, ...], list[int]]:
+    """The names of the objects of steps, and the addresses of their kernels."""
+    stamp = emitter_stamp()
+    debug = os.environ.get("BURNX_DEBUG") == "kernels"
+    wanted = []
+    shown: set[str] = set()
+    for step in steps:
+        kernel = block_windows(step.kernel)
+        text = kernel_text(kernel)
+        if debug and text not in shown:
+            shown.add(text)
+            print(f"# {step.place}\n{text}\n{clike(kernel)}\n")
+        wanted.append((stamp + text, lambda kernel=kernel: emit(kernel, target)))
+    return tuple(name_entry(key, target) for key, _ in wanted), load_many(wanted, target)

@@ -1,0 +1,198 @@
+"""Entries in the folder of plans: two texts in JSON and behind them the bytes of constants, which are mapped.
+
+The folder is ``plans`` inside that of the compiled kernels, under the same conditions: ours alone, and an entry that is
+not exactly as it was written is as good as none.  An entry is written whole or not at all.  Together the entries take
+at most ``BURNX_CACHE_MB`` (4,096 MB unless it says otherwise, 0: none are kept): those that were used longest ago go,
+and none takes more than half of it.
+
+    magic, sha256 of all up to the texts' end, 4 numbers: bytes of the head, of the body, of the constants, their sum
+    head (JSON), body (JSON; read when it is needed), zeros up to a page, constants
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import struct
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import IO, Any
+
+import numpy as np
+
+from burnx.runtime.devices.cpu.object_files import PART, find_object_files, open_ours, write_entry
+
+Array = np.ndarray[Any, Any]
+
+FORMAT = 1
+ALIGNMENT = 64
+_MAGIC = b"burnx-plan-%d\n" % FORMAT
+_NUMBERS = struct.Struct("<4Q")
+_START = len(_MAGIC) + 32 + _NUMBERS.size
+_SUFFIX = ".plan"
+_ABANDONED_S = 3600  # from then on nobody is writing a file any more
+_MOST_MB = 4096
+_LARGE_BYTES = (
+    1 << 18
+)  # entries from this size on look after the bound, of smaller ones every 256th
+
+
+@dataclass(slots=True)
+class Constants:
+    """The arrays that an entry is to hold, one behind the other."""
+
+    arrays: list[tuple[int, Array]] = field(default_factory=list)
+    size: int = 0
+    _places: dict[int, int] = field(default_factory=dict)
+
+    def add(self, array: Array) -> int:
+        """Where a contiguous array will lie; the same array lies there once."""
+        place = self._places.get(id(array))
+        if place is None:
+            place = self._places[id(array)] = self.size
+            self.arrays.append((place, array))
+            self.size = _aligned(self.size + array.nbytes, ALIGNMENT)
+        return place
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry as it was read; the memory of ``constants`` stays as long as the array does."""
+
+    head: Any
+    body: bytes
+    constants: Array
+
+    def read_body(self) -> Any:
+        return json.loads(self.body)
+
+
+class Entries:
+    """The folder of plans."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+
+    def read(self, name: str) -> Entry | None:
+        """An entry; None if there is none that can be trusted."""
+        path = os.path.join(self._folder, name + _SUFFIX)
+        try:
+            with open_ours(path) as file:
+                entry = _read(file)
+                if entry is not None:
+                    os.utime(path)  # it was used
+                return entry
+        except (OSError, ValueError, RecursionError):
+            return None
+
+    def write(self, name: str, head: Any, body: Any, constants: Constants) -> None:
+        """Keep an entry, and remove others so that all of them stay within their bound."""
+        most = _most_bytes()
+        if constants.size > most // 2:
+            return
+        with suppress(OSError):
+            if constants.size >= _LARGE_BYTES or name.startswith("00"):
+                self._sweep(most - constants.size)
+            with write_entry(os.path.join(self._folder, name + _SUFFIX)) as file:
+                _write(file, head, body, constants)
+
+    def _sweep(self, most: int) -> None:
+        """Remove what was used longest ago, and what a process that was killed has left."""
+        found = []
+        now = time.time()
+        for each in os.scandir(self._folder):
+            with suppress(OSError):
+                status = each.stat(follow_symlinks=False)
+                if not each.name.startswith(PART):
+                    found.append((status.st_mtime, status.st_size, each.path))
+                elif now - status.st_mtime > _ABANDONED_S:
+                    os.unlink(each.path)
+        total = sum(size for _, size, _ in found)
+        for _, size, path in sorted(found):
+            if total <= most:
+                return
+            total -= size
+            with suppress(OSError):
+                os.unlink(path)
+
+
+def find_entries() -> Entries | None:
+    """The folder of plans; None where nothing is kept."""
+    if os.environ.get("BURNX_DEBUG") or not _most_bytes():
+        return None
+    files = find_object_files("plans")
+    return Entries(files.folder) if files is not None else None
+
+
+def _most_bytes() -> int:
+    asked = os.environ.get("BURNX_CACHE_MB", "")
+    return (int(asked) if asked.isdecimal() else _MOST_MB) << 20
+
+
+def _read(file: IO[bytes]) -> Entry | None:
+    start = file.read(_START)
+    if len(start) != _START or not start.startswith(_MAGIC):
+        return None
+    head_bytes, body_bytes, size, total = _NUMBERS.unpack_from(start, _START - _NUMBERS.size)
+    offset = _aligned(_START + head_bytes + body_bytes, mmap.ALLOCATIONGRANULARITY)
+    if os.fstat(file.fileno()).st_size != offset + size:
+        return None
+    head, body = file.read(head_bytes), file.read(body_bytes)
+    if start[len(_MAGIC) :][:32] != _digest(start[-_NUMBERS.size :], head, body):
+        return None
+    constants = _map(file, offset, size)
+    if _sum(constants) != total:
+        return None
+    return Entry(json.loads(head), body, constants)
+
+
+def _map(file: IO[bytes], offset: int, size: int) -> Array:
+    if size == 0:
+        return np.zeros(0, np.uint8)
+    if hasattr(mmap, "MAP_POPULATE"):
+        flags = mmap.MAP_SHARED | mmap.MAP_POPULATE
+        pages = mmap.mmap(file.fileno(), size, flags, mmap.PROT_READ, offset=offset)
+    else:
+        pages = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ, offset=offset)
+    return np.frombuffer(pages, np.uint8)
+
+
+def _write(file: IO[bytes], head: Any, body: Any, constants: Constants) -> None:
+    texts = [json.dumps(each, separators=(",", ":")).encode() for each in (head, body)]
+    total = 0
+    for _, array in constants.arrays:
+        total += _sum(_as_bytes(array))
+    lengths = (len(texts[0]), len(texts[1]), constants.size, total % (1 << 64))
+    numbers = _NUMBERS.pack(*lengths)
+    file.write(_MAGIC + _digest(numbers, *texts) + numbers + texts[0] + texts[1])
+    offset = _aligned(_START + len(texts[0]) + len(texts[1]), mmap.ALLOCATIONGRANULARITY)
+    for place, array in constants.arrays:
+        file.seek(offset + place)
+        file.write(_as_bytes(array).data)
+    file.truncate(offset + constants.size)
+
+
+def _as_bytes(array: Array) -> Array:
+    return array.reshape(-1).view(np.uint8)
+
+
+def _digest(numbers: bytes, *texts: bytes) -> bytes:
+    made = sha256(numbers)
+    for text in texts:
+        made.update(text)
+    return made.digest()
+
+
+def _sum(data: Array) -> int:
+    """The sum of all words: 64 bits, zeros at the end do not count."""
+    whole = len(data) // 8 * 8
+    words = int(np.add.reduce(data[:whole].view(np.uint64))) if whole else 0
+    rest = data[whole:].tobytes().ljust(8, b"\0")
+    return (words + int.from_bytes(rest, "little")) % (1 << 64)
+
+
+def _aligned(size: int, alignment: int) -> int:
+    return -(-size // alignment) * alignment

@@ -1,0 +1,148 @@
+"""What entries are found by: a number for everything that native code depends on.
+
+Memory is known by its content.  What is mapped from a file is known by the file: its path, inode, size and times, and
+where in it the array lies; but only if the file has been left alone for a while, since one that was written a moment ago
+may be written again with the same times.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import burnx
+from burnx.dtype import dtype_name
+from burnx.files import MappedFile, find_map, place_in_map
+from burnx.program import Instruction, Var
+from burnx.runtime.devices.cpu.kept.codec import Writer
+from burnx.runtime.devices.cpu.object_files import list_versions
+from burnx.runtime.devices.cpu.target import find_target
+
+Array = np.ndarray[Any, Any]
+FileKey = list[Any]
+
+SETTLED_NS = (
+    2_000_000_000  # a file that was changed later than that before it was opened may change unseen
+)
+
+
+def file_key(path: str, status: os.stat_result) -> FileKey | None:
+    """What a file is known by; None if it was changed a moment ago."""
+    changed = max(status.st_mtime_ns, status.st_ctime_ns)
+    if time.time_ns() - changed < SETTLED_NS:
+        return None
+    return [path, *_numbers(status)]
+
+
+def is_same(key: FileKey) -> bool:
+    """Whether a file is still what it was."""
+    try:
+        return list(key[1:]) == _numbers(os.stat(key[0]))
+    except OSError:
+        return False
+
+
+def is_replaced(base: MappedFile) -> bool:
+    """Whether a file of that name is another one than the one that was mapped, or there is none."""
+    try:
+        status = os.stat(base.path)
+    except OSError:
+        return True
+    return (status.st_dev, status.st_ino) != (base.status.st_dev, base.status.st_ino)
+
+
+def map_key(base: MappedFile) -> FileKey | None:
+    """What a mapped file is known by; None if it was changed a moment ago, or since it was mapped."""
+    key = file_key(base.path, base.status)
+    return key if key is not None and is_same(key) else None
+
+
+def _numbers(status: os.stat_result) -> list[int]:
+    return [
+        status.st_dev,
+        status.st_ino,
+        status.st_size,
+        status.st_mtime_ns,
+        status.st_ctime_ns,
+    ]
+
+
+def make_key(*parts: Any) -> str:
+    """The name of an entry that depends on these parts, on this burnx and on the processor."""
+    target = find_target()
+    machine = [target.triple, target.cpu, target.features, *list_versions(), source_stamp()]
+    return sha256(json.dumps([*parts, *machine]).encode()).hexdigest()
+
+
+@lru_cache(maxsize=1)
+def source_stamp() -> str:
+    """Which source this is: other source may make other code."""
+    made = sha256()
+    folders = [str(Path(burnx.__file__).parent)]
+    with suppress(OSError):  # what is no folder has its version alone
+        while folders:
+            made.update(_list_sources(folders.pop(), folders).encode())
+    return made.hexdigest()
+
+
+def _list_sources(folder: str, folders: list[str]) -> str:
+    """The files of a folder with their sizes and times; ``folders`` collects those inside it."""
+    lines = []
+    with os.scandir(folder) as found:
+        for each in sorted(found, key=lambda each: each.name):
+            if each.name.endswith(".py"):
+                status = each.stat()
+                lines.append(f"{each.path} {status.st_size} {status.st_mtime_ns}\n")
+            elif "." not in each.name and each.name != "__pycache__" and each.is_dir():
+                folders.append(each.path)
+    return "".join(lines)
+
+
+def segment_key(
+    instructions: Sequence[Instruction],
+    ends: tuple[Sequence[Var], Sequence[Var]],
+    options: Sequence[Any],
+) -> tuple[str, list[Array]]:
+    """The name of a segment's entry, and its constants in the order that entries number them.
+
+    Raises: Unkeepable.
+    """
+    constants: list[Array] = []
+    files: dict[int, FileKey | None] = {}
+
+    def write(array: Array) -> list[Any]:
+        constants.append(array)
+        return _array_key(array, files)
+
+    to = Writer(write)
+    rows = [to.instruction(each) for each in instructions]
+    numbers = [[to.var(var) for var in part] for part in ends]
+    return make_key("segment", rows, numbers, to.vars, to.dims, list(options)), constants
+
+
+def _array_key(array: Array, files: dict[int, FileKey | None]) -> list[Any]:
+    kind = [dtype_name(array.dtype), list(array.shape), list(array.strides)]
+    if array.nbytes >= _LARGE_BYTES:
+        base = find_map(array)
+        if isinstance(base, MappedFile):
+            if id(base) not in files:
+                files[id(base)] = map_key(base)
+            known = files[id(base)]
+            if known is not None:
+                return [*kind, known, place_in_map(array, base)]
+    if array.dtype == object:
+        return [*kind, [str(item) for item in array.flat]]
+    content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return [*kind, sha256(content.data).hexdigest()]
+
+
+_LARGE_BYTES = 1 << 12  # less is known by its content wherever it lies

@@ -1,0 +1,83 @@
+"""Native code of segments that are known by their instructions and constants: modules, models in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from burnx.errors import BurnxError
+from burnx.runtime.devices.cpu.kept.codec import Unkeepable
+from burnx.runtime.devices.cpu.kept.entries import Constants, Entries, find_entries
+from burnx.runtime.devices.cpu.kept.identity import segment_key
+from burnx.runtime.devices.cpu.kept.natives import Places, read_native, write_native
+from burnx.runtime.devices.cpu.native import Native
+from burnx.runtime.devices.cpu.segments import Segment
+
+Array = np.ndarray[Any, Any]
+
+LEAST = 8  # instructions: fewer are built as fast as they are found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slot:
+    """Where the native code of a segment is kept; ``constants`` are the segment's own, which are not."""
+
+    entries: Entries
+    name: str
+    segment: Segment
+    constants: list[Array]
+
+    def find(self, threads: int) -> Native | None:
+        """The native code that is kept; None if there is none that can be used."""
+        entry = self.entries.read(self.name)
+        if entry is None:
+            return None
+        memory = {"given": lambda number: as_bytes(self.constants[number])}
+        find = {"kept": lambda number: entry.constants, **memory}
+        ends = (self.segment.inputs, self.segment.outputs)
+        try:
+            return read_native(entry.head, entry.read_body, ends, find, threads)
+        except (LookupError, TypeError, ValueError, BurnxError):
+            return None
+
+    def keep(self, native: Native) -> None:
+        """Keep native code that has run."""
+        ranges = sorted(
+            (each.__array_interface__["data"][0], each.nbytes, number)
+            for number, each in enumerate(self.constants)
+            if each.flags.forc and each.nbytes
+        )
+
+        def locate(array: Array) -> list[Any] | None:
+            start = array.__array_interface__["data"][0]
+            for first, size, number in ranges:
+                if first <= start and start + array.nbytes <= first + size:
+                    return ["given", number, start - first]
+            return None
+
+        constants = Constants()
+        try:
+            head, body = write_native(native, Places(constants, locate))
+        except Unkeepable:
+            return
+        self.entries.write(self.name, head, body, constants)
+
+
+def find_slot(segment: Segment, fuse: bool) -> Slot | None:
+    """Where a segment's native code is kept; None if it is not."""
+    entries = find_entries() if len(segment.instructions) >= LEAST else None
+    if entries is None:
+        return None
+    ends = (segment.inputs, segment.outputs)
+    try:
+        name, constants = segment_key(segment.instructions, ends, [fuse])
+    except Unkeepable:
+        return None
+    return Slot(entries, name, segment, constants)
+
+
+def as_bytes(array: Array) -> Array:
+    """The memory of an array that has no gaps."""
+    return (array if array.flags.c_contiguous else array.T).reshape(-1).view(np.uint8)
