@@ -32,7 +32,7 @@ class Attention(nn.Module):
         self.v_lin = nn.Linear(768, 768)
         self.out_lin = nn.Linear(768, 768)
 
-    def forward(self, x: Tensor, x_1: Tensor) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         q_lin = self.q_lin(x)  # (batch, seq, 768)
         q_lin = q_lin.reshape(q_lin.shape[0], q_lin.shape[1], -1, 64).transpose(0, 2, 1, 3)
         k_lin = self.k_lin(x)  # (batch, seq, 768)
@@ -40,10 +40,9 @@ class Attention(nn.Module):
         x = self.v_lin(x)  # (batch, seq, 768)
         x = x.reshape(x.shape[0], x.shape[1], -1, 64).transpose(0, 2, 1, 3)  # (batch, 12, seq, 64)
         q_lin = q_lin @ k_lin.transpose(0, 2, 3, 1) * 0.125  # (batch, 12, seq, seq)
-        q_lin = ops.softmax(q_lin + x_1) @ x  # (batch, 12, seq, 64)
+        q_lin = ops.softmax(q_lin + mask) @ x  # (batch, 12, seq, 64)
         q_lin = q_lin.transpose(0, 2, 1, 3)  # (batch, seq, 12, 64)
-        q_lin = self.out_lin(q_lin.reshape(q_lin.shape[0], q_lin.shape[1], -1))  # (batch, seq, 768)
-        return q_lin
+        return self.out_lin(q_lin.reshape(q_lin.shape[0], q_lin.shape[1], -1))  # (batch, seq, 768)
 
 
 class Ffn(nn.Module):
@@ -62,19 +61,18 @@ class Layer(nn.Module):
         self.ffn = Ffn()
         self.output_layer_norm = nn.LayerNorm(768, eps=1e-12)
 
-    def forward(self, x: Tensor, x_1: Tensor) -> Tensor:
-        x = self.sa_layer_norm(self.attention(x, x_1) + x)  # (batch, seq, 768)
-        x = self.output_layer_norm(self.ffn(x) + x)  # (batch, seq, 768)
-        return x
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        x = self.sa_layer_norm(self.attention(x, mask) + x)  # (batch, seq, 768)
+        return self.output_layer_norm(self.ffn(x) + x)  # (batch, seq, 768)
 
 
 class Transformer(nn.Module):
     def __init__(self):
         self.layer = nn.ModuleList(Layer() for _ in range(6))
 
-    def forward(self, x: Tensor, x_1: Tensor) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         for layer in self.layer:
-            x = layer(x, x_1)  # (batch, seq, 768)
+            x = layer(x, mask)  # (batch, seq, 768)
         return x
 
 
@@ -95,10 +93,7 @@ class M(nn.Module):
         x = ops.flatten(x, axis=2)  # (batch*seq, 1) bool
         x = ops.gather(x, x_2 + range_3 * ops.dims(input_ids.shape[1]))
         x = x.reshape(-1).reshape(input_ids.shape[0], 1, 1, input_ids.shape[1])
-        embeddings = self.transformer(
-            embeddings, ops.where(greater_or_equal & x, 0.0, -3.4028235e38)
-        )  # (batch, seq, 768)
-        return embeddings
+        return self.transformer(embeddings, ops.where(greater_or_equal & x, 0.0, -3.4028235e38))
 
 
 class Model(nn.Module):

@@ -25,5 +25,4 @@ class Model(nn.Module):
             reduce_mean = cond(reduce_mean, then_branch, else_branch)  # (N, 4)
             return c, reduce_mean, reduce_mean
 
-        x, loop_2 = loop(body, x, trips=n, condition=True)  # (N, 4), (?, N, 4)
-        return x, loop_2
+        return loop(body, x, trips=n, condition=True)  # (N, 4), (?, N, 4)

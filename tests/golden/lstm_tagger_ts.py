@@ -15,15 +15,15 @@ class R(nn.Module):
         self.lstm = nn.LSTM(32, 48, direction="bidirectional")
         self.lstm_2 = nn.LSTM(96, 48, direction="bidirectional")
 
-    def forward(self, tokens: Tensor, x_1: Tensor) -> Tensor:
-        x = ops.constant_of_shape((4, tokens.shape[0], 48), value=ops.array([0.0]))
-        x_2 = x[:2]  # (2, batch, 48)
-        x_2, _, _ = self.lstm(x_1.transpose(1, 0, 2), None, x_2, x_2)  # (seq, 2, batch, 48)
-        x_2 = ops.reshape(x_2.transpose(0, 2, 1, 3), [0, 0, -1])  # (seq, batch, 96)
-        x = x[2:4]  # (2, batch, 48)
-        x_2, _, _ = self.lstm_2(x_2, None, x, x)  # (seq, 2, batch, 48)
-        x_2 = ops.reshape(x_2.transpose(0, 2, 1, 3), [0, 0, -1])  # (seq, batch, 96)
-        return x_2.transpose(1, 0, 2)  # (batch, seq, 96)
+    def forward(self, tokens: Tensor, x: Tensor) -> Tensor:
+        x_2 = ops.constant_of_shape((4, tokens.shape[0], 48), value=ops.array([0.0]))
+        x_3 = x_2[:2]  # (2, batch, 48)
+        x, _, _ = self.lstm(x.transpose(1, 0, 2), None, x_3, x_3)  # (seq, 2, batch, 48)
+        x = ops.reshape(x.transpose(0, 2, 1, 3), [0, 0, -1])  # (seq, batch, 96)
+        x_2 = x_2[2:4]  # (2, batch, 48)
+        x, _, _ = self.lstm_2(x, None, x_2, x_2)  # (seq, 2, batch, 48)
+        x = ops.reshape(x.transpose(0, 2, 1, 3), [0, 0, -1])  # (seq, batch, 96)
+        return x.transpose(1, 0, 2)  # (batch, seq, 96)
 
 
 class Model(nn.Module):

@@ -14,10 +14,67 @@ WEIGHTS = "magika.safetensors"
 class Dense0(nn.Module):
     def __init__(self):
         self.einsum = nn.Linear(257, 64, bias=False)
-        self.jax2tf_get_logits_pjit_get_logits_MagikaV2_Dense_0_Reshape = nn.Parameter(1, 1, 64)
+        self.constant = nn.Parameter(1, 1, 64)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.einsum(x) + self.jax2tf_get_logits_pjit_get_logits_MagikaV2_Dense_0_Reshape
+        return self.einsum(x) + self.constant  # (unk__214, 2048, 64)
+
+
+class MagikaV2(nn.Module):
+    def __init__(self):
+        self.Dense_0 = Dense0()
+        self.Conv_0 = nn.Conv2d(256, 512, [5, 1], bias=False)
+        self.Dense_1 = nn.Linear(512, 214, bias=False)
+        self.constant = nn.Parameter(1, 512, 1)
+        self.constant_2 = nn.Parameter(1, 512, 1)
+        self.const_fold_opt__209 = nn.Parameter(1, 512, 1)
+        self.constant_3 = nn.Parameter(1, 512)
+        self.constant_4 = nn.Parameter(1, 512)
+        self.constant_5 = nn.Parameter(1, 214)
+
+    def forward(self, x: Tensor, bytes: Tensor) -> Tensor:
+        x = ops.gelu(self.Dense_0(x), approximate="tanh")  # (unk__214, 2048, 64)
+        x = x.reshape(x.shape[0], 512, 256)  # (unk__214, 512, 256)
+        reduce_sum = ops.reduce_sum(x, [1], keepdims=0, noop_with_empty_axes=1)  # (unk__214, 256)
+        reduce_sum_2 = ops.reduce_sum(x * x, [1], keepdims=0, noop_with_empty_axes=1)
+        reduce_sum_2 = reduce_sum_2 * 0.001953125  # (unk__214, 256)
+        reduce_sum = reduce_sum * 0.001953125  # (unk__214, 256)
+        max = ops.max(0.0, reduce_sum_2 - reduce_sum * reduce_sum)  # (unk__214, 256)
+        max = ops.reciprocal(ops.sqrt(max.reshape(max.shape[0], 1, 256) + 1e-06))
+        max = max * self.constant  # (unk__214, 512, 256)
+        x = (x - reduce_sum.reshape(reduce_sum.shape[0], 1, 256)) * max  # (unk__214, 512, 256)
+        x = ops.slice(
+            ops.unsqueeze(x + self.constant_2, [3]),
+            ops.array([0, 0, 0, 0], dtype="int32"),
+            ops.array([1000000000, 1000000000, 1000000000, 1000000000], dtype="int32"),
+            ops.array([0, 2, 1, 3], dtype="int32"),
+            ops.array([1, 1, 1, 1], dtype="int32"),
+        )  # (min(1000000000, unk__214), 512, 256, 1)
+        x = ops.squeeze(self.Conv_0(x.transpose(0, 2, 1, 3)), [3])
+        x = ops.global_max_pool(ops.gelu(x + self.const_fold_opt__209, approximate="tanh"))
+        x = ops.squeeze(x, [2])  # (min(1000000000, unk__214), 512)
+        reduce_sum = ops.reduce_sum(x, [1], keepdims=0, noop_with_empty_axes=1) * 0.001953125
+        x_2 = reduce_sum * reduce_sum  # (min(1000000000, unk__214))
+        x_3 = x - reduce_sum.reshape(bytes.shape[0], 1)  # (unk__214, 512)
+        x = ops.reduce_sum(x * x, [1], keepdims=0, noop_with_empty_axes=1)
+        max = ops.max(0.0, x * 0.001953125 - x_2).reshape(bytes.shape[0], 1)  # (unk__214, 1)
+        max = ops.reciprocal(ops.sqrt(max + 1e-06)) * self.constant_3  # (unk__214, 512)
+        x_3 = self.Dense_1(x_3 * max + self.constant_4)  # (unk__214, 214)
+        return x_3 + self.constant_5  # (unk__214, 214)
+
+
+class PjitGetLogits(nn.Module):
+    def __init__(self):
+        self.MagikaV2 = MagikaV2()
+        self.constant = nn.Parameter(1, 1, 257, dtype="int32")
+
+    def forward(self, bytes: Tensor) -> Tensor:
+        equal = (bytes.reshape(-1, 2048, 1) == self.constant).astype("float32")
+        equal = self.MagikaV2(equal, bytes)  # (unk__214, 214)
+        reduce_max = ops.max(float("-inf"), ops.reduce_max(equal, [1], keepdims=0))  # (unk__214)
+        equal = ops.exp(equal - reduce_max.reshape(reduce_max.shape[0], 1))  # (unk__214, 214)
+        reduce_sum = ops.reduce_sum(equal, [1], keepdims=0, noop_with_empty_axes=1)  # (unk__214)
+        return equal / reduce_sum.reshape(reduce_sum.shape[0], 1)  # (unk__214, 214)
 
 
 class Model(nn.Module):
@@ -25,73 +82,7 @@ class Model(nn.Module):
     outputs = (Output("target_label", "float32", ("unk__214", 214)),)
 
     def __init__(self):
-        self.jax2tf_get_logits_ = nn.Container(
-            pjit_get_logits_=nn.Container(
-                MagikaV2=nn.Container(
-                    Dense_0=Dense0(),
-                    Conv_0=nn.Conv2d(256, 512, [5, 1], bias=False),
-                    Dense_1=nn.Linear(512, 214, bias=False),
-                )
-            )
-        )
-        self.jax2tf_get_logits_pjit_get_logits_pjit_one_hot_BroadcastTo_1 = nn.Parameter(
-            1, 1, 257, dtype="int32"
-        )
-        self.jax2tf_get_logits_pjit_get_logits_MagikaV2_LayerNorm_0_Resha = nn.Parameter(1, 512, 1)
-        self.jax2tf_get_logits_pjit_get_logits_MagikaV2_LayerNorm_0_Resha_2 = nn.Parameter(
-            1, 512, 1
-        )
-        self.const_fold_opt__209 = nn.Parameter(1, 512, 1)
-        self.jax2tf_get_logits_pjit_get_logits_MagikaV2_LayerNorm_1_Resha = nn.Parameter(1, 512)
-        self.jax2tf_get_logits_pjit_get_logits_MagikaV2_LayerNorm_1_Resha_2 = nn.Parameter(1, 512)
-        self.jax2tf_get_logits_pjit_get_logits_MagikaV2_Dense_1_Reshape = nn.Parameter(1, 214)
+        self.jax2tf_get_logits_ = nn.Container(pjit_get_logits_=PjitGetLogits())
 
     def forward(self, bytes: Tensor) -> Tensor:
-        equal = (
-            bytes.reshape(-1, 2048, 1)
-            == self.jax2tf_get_logits_pjit_get_logits_pjit_one_hot_BroadcastTo_1
-        ).astype("float32")  # (unk__214, 2048, 257)
-        equal = ops.gelu(
-            self.jax2tf_get_logits_.pjit_get_logits_.MagikaV2.Dense_0(equal), approximate="tanh"
-        )  # (unk__214, 2048, 64)
-        equal = equal.reshape(equal.shape[0], 512, 256)  # (unk__214, 512, 256)
-        reduce_sum = ops.reduce_sum(equal, [1], keepdims=0, noop_with_empty_axes=1)
-        reduce_sum_2 = ops.reduce_sum(equal * equal, [1], keepdims=0, noop_with_empty_axes=1)
-        reduce_sum_2 = reduce_sum_2 * 0.001953125  # (unk__214, 256)
-        reduce_sum = reduce_sum * 0.001953125  # (unk__214, 256)
-        max = ops.max(0.0, reduce_sum_2 - reduce_sum * reduce_sum)  # (unk__214, 256)
-        max = ops.reciprocal(ops.sqrt(max.reshape(max.shape[0], 1, 256) + 1e-06))
-        max = max * self.jax2tf_get_logits_pjit_get_logits_MagikaV2_LayerNorm_0_Resha
-        equal = (equal - reduce_sum.reshape(reduce_sum.shape[0], 1, 256)) * max
-        equal = ops.slice(
-            ops.unsqueeze(
-                equal + self.jax2tf_get_logits_pjit_get_logits_MagikaV2_LayerNorm_0_Resha_2, [3]
-            ),
-            ops.array([0, 0, 0, 0], dtype="int32"),
-            ops.array([1000000000, 1000000000, 1000000000, 1000000000], dtype="int32"),
-            ops.array([0, 2, 1, 3], dtype="int32"),
-            ops.array([1, 1, 1, 1], dtype="int32"),
-        )  # (min(1000000000, unk__214), 512, 256, 1)
-        equal = ops.squeeze(
-            self.jax2tf_get_logits_.pjit_get_logits_.MagikaV2.Conv_0(equal.transpose(0, 2, 1, 3)),
-            [3],
-        )  # (min(1000000000, unk__214), 512, 508)
-        equal = ops.global_max_pool(ops.gelu(equal + self.const_fold_opt__209, approximate="tanh"))
-        equal = ops.squeeze(equal, [2])  # (min(1000000000, unk__214), 512)
-        reduce_sum = ops.reduce_sum(equal, [1], keepdims=0, noop_with_empty_axes=1) * 0.001953125
-        x = reduce_sum * reduce_sum  # (min(1000000000, unk__214))
-        x_2 = equal - reduce_sum.reshape(bytes.shape[0], 1)  # (unk__214, 512)
-        equal = ops.reduce_sum(equal * equal, [1], keepdims=0, noop_with_empty_axes=1)
-        max = ops.max(0.0, equal * 0.001953125 - x).reshape(bytes.shape[0], 1)  # (unk__214, 1)
-        max = (
-            ops.reciprocal(ops.sqrt(max + 1e-06))
-            * self.jax2tf_get_logits_pjit_get_logits_MagikaV2_LayerNorm_1_Resha
-        )  # (unk__214, 512)
-        x_2 = self.jax2tf_get_logits_.pjit_get_logits_.MagikaV2.Dense_1(
-            x_2 * max + self.jax2tf_get_logits_pjit_get_logits_MagikaV2_LayerNorm_1_Resha_2
-        )  # (unk__214, 214)
-        x_2 = x_2 + self.jax2tf_get_logits_pjit_get_logits_MagikaV2_Dense_1_Reshape
-        reduce_max = ops.max(float("-inf"), ops.reduce_max(x_2, [1], keepdims=0))  # (unk__214)
-        x_2 = ops.exp(x_2 - reduce_max.reshape(reduce_max.shape[0], 1))  # (unk__214, 214)
-        reduce_sum = ops.reduce_sum(x_2, [1], keepdims=0, noop_with_empty_axes=1)  # (unk__214)
-        return x_2 / reduce_sum.reshape(reduce_sum.shape[0], 1)  # (unk__214, 214)
+        return self.jax2tf_get_logits_.pjit_get_logits_(bytes)  # (unk__214, 214)

@@ -31,17 +31,16 @@ class MultiheadAttention(nn.Module):
         picked = picked * 0.35355338 @ (picked_2 * 0.35355338)  # (1, 12, 197, 197)
         picked = (ops.softmax(picked) @ x).transpose(2, 0, 1, 3)  # (197, 1, 12, 64)
         picked = self.out_proj(picked.reshape(197, 768))  # (197, 768)
-        picked = picked.reshape(197, 1, 768).transpose(1, 0, 2)  # (1, 197, 768)
-        return picked
+        return picked.reshape(197, 1, 768).transpose(1, 0, 2)  # (1, 197, 768)
 
 
 class MLPBlock(nn.Module):
     def __init__(self):
-        self.linear_0 = nn.Linear(768, 3072)
-        self.linear_3 = nn.Linear(3072, 768)
+        self.linear = nn.Linear(768, 3072)
+        self.linear_2 = nn.Linear(3072, 768)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.linear_3(ops.gelu(self.linear_0(x)))  # (1, 197, 768)
+        return self.linear_2(ops.gelu(self.linear(x)))  # (1, 197, 768)
 
 
 class EncoderBlock(nn.Module):
@@ -52,35 +51,16 @@ class EncoderBlock(nn.Module):
         self.mlp = MLPBlock()
 
     def forward(self, x: Tensor) -> Tensor:
-        self_attention = self.self_attention(self.ln_1(x))  # (1, 197, 768)
-        self_attention = self_attention + x  # (1, 197, 768)
-        mlp = self.mlp(self.ln_2(self_attention))  # (1, 197, 768)
-        return self_attention + mlp  # (1, 197, 768)
+        x = self.self_attention(self.ln_1(x)) + x  # (1, 197, 768)
+        return x + self.mlp(self.ln_2(x))  # (1, 197, 768)
 
 
 class Sequential(nn.Module):
     def __init__(self):
-        self.encoder_layer_0 = EncoderBlock()
-        self.encoder_layer_1 = EncoderBlock()
-        self.encoder_layer_2 = EncoderBlock()
-        self.encoder_layer_3 = EncoderBlock()
-        self.encoder_layer_4 = EncoderBlock()
-        self.encoder_layer_5 = EncoderBlock()
-        self.encoder_layer_6 = EncoderBlock()
-        self.encoder_layer_7 = EncoderBlock()
-        self.encoder_layer_8 = EncoderBlock()
-        self.encoder_layer_9 = EncoderBlock()
-        self.encoder_layer_10 = EncoderBlock()
-        self.encoder_layer_11 = EncoderBlock()
+        self.encoder_layers = nn.Sequential(*(EncoderBlock() for _ in range(12)))
 
     def forward(self, x: Tensor) -> Tensor:
-        x = self.encoder_layer_1(self.encoder_layer_0(x))  # (1, 197, 768)
-        x = self.encoder_layer_3(self.encoder_layer_2(x))  # (1, 197, 768)
-        x = self.encoder_layer_5(self.encoder_layer_4(x))  # (1, 197, 768)
-        x = self.encoder_layer_7(self.encoder_layer_6(x))  # (1, 197, 768)
-        x = self.encoder_layer_9(self.encoder_layer_8(x))  # (1, 197, 768)
-        x = self.encoder_layer_11(self.encoder_layer_10(x))  # (1, 197, 768)
-        return x
+        return self.encoder_layers(x)  # (1, 197, 768)
 
 
 class Encoder(nn.Module):
@@ -90,8 +70,7 @@ class Encoder(nn.Module):
         self.pos_embedding = nn.Parameter(1, 197, 768)
 
     def forward(self, x: Tensor) -> Tensor:
-        x = self.ln(self.layers(x + self.pos_embedding))  # (1, 197, 768)
-        return x
+        return self.ln(self.layers(x + self.pos_embedding))  # (1, 197, 768)
 
 
 class Model(nn.Module):
