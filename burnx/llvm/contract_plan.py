@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from burnx.dtype import DType, float32, int32
 from burnx.kernels.ir import Contract
-from burnx.kernels.packing import name_packing, panel_width, together
+from burnx.kernels.packing import element, name_packing, panel_width, spills, together
 from burnx.llvm.context import Context, Unsupported
-from burnx.llvm.contract_int8 import STEP_BYTES, bytes_together
+from burnx.llvm.contract_int8 import STEP_BYTES, byte_packings
 from burnx.llvm.contract_numbers import Numbers, check_numbers
 from burnx.llvm.contract_rows import TABLE_ROWS
 from burnx.llvm.target import Target
@@ -102,17 +102,23 @@ def choose_packing(
             range(vectors, 0, -1),
             key=lambda count: -(-columns // (count * lanes)) * count * lanes / _NEARNESS[count],
         )
-    return name_packing(right, lanes * vectors, bytes_together(target, left, right, total))
+    kind, *_ = *byte_packings(target, left, right, total), ""
+    return name_packing(right, lanes * vectors, kind)
 
 
 def make_plan(target: Target, statement: Contract) -> Plan:
     left, right, total = statement.left.dtype, statement.right.dtype, statement.dtype
-    lanes, vectors, at_once = target.vector_bytes // total.itemsize, tile_vectors(target), 1
-    if statement.packing:
-        vectors, at_once = panel_width(statement.packing) // lanes, together(statement.packing)
-    if at_once not in (1, bytes_together(target, left, right, total)) or vectors == 0:
-        raise Unsupported(f"this processor does not take the packing {statement.packing}")
-    numbers = Numbers(left, right, total, at_once)
+    lanes, vectors, packing = (
+        target.vector_bytes // total.itemsize,
+        tile_vectors(target),
+        statement.packing,
+    )
+    if packing:
+        vectors = panel_width(packing) // lanes
+    known = together(packing) == 1 or element(packing) in byte_packings(target, left, right, total)
+    if not known or vectors == 0:
+        raise Unsupported(f"this processor does not take the packing {packing}")
+    numbers = Numbers(left, right, total, together(packing), spills(packing))
     check_numbers(numbers)
     return Plan(statement, numbers, lanes, vectors, tile_heights(target))
 

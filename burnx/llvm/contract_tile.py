@@ -18,15 +18,20 @@ from burnx.llvm.contract_rows import count_loop
 from burnx.llvm.writer import Ssa, Writer, integer
 
 AHEAD = Ssa("%ahead", "i64")
+SPILLED = Ssa("%spilled", "i64")
 
 
 @dataclass(frozen=True, slots=True)
 class Inner:
-    """One loop over k: its extent, and how many bytes left and right move in a turn."""
+    """One loop over k: its extent, and how many bytes left and right move in a turn.
+
+    ``spilled``: how many turns more go through what was spilled when the right side was packed.
+    """
 
     extent: Ssa
     left: Ssa
     right: Ssa
+    spilled: Ssa | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +75,7 @@ def call_tile(
         writer.declarations[name] = ""  # its place: before what it needs itself
         writer.declarations[name] = _emit_function(name, writer.declarations, tile, known)
     given = [each for each in values if not _is_number(each)]
-    given += [ahead] if ahead is not None else []
+    given += [each for each in (ahead, inner[-1].spilled) if each is not None]
     listed = ", ".join(map(str, (left, sums, *rights, *given)))
     writer.line(f"call void @{name}({listed})")
 
@@ -83,7 +88,7 @@ def _name(tile: Tile, known: Sequence[Ssa | None]) -> str:
     numbers = tile.numbers
     dtypes = "_".join(dtype_name(each) for each in (numbers.left, numbers.right, numbers.total))
     sums = (tile.rows, tile.rights, tile.vectors, tile.lanes, tile.apart)
-    shape = (*sums, numbers.together, int(tile.ahead))
+    shape = (*sums, numbers.together, int(numbers.spills), int(tile.ahead))
     steps = "_".join("n" if each is None else each.name.replace("-", "m") for each in known)
     return f"tile_{'x'.join(map(str, shape))}_{dtypes}_{steps}"
 
@@ -98,12 +103,17 @@ def _emit_function(
     inner = [Inner(*given[place : place + 3]) for place in range(0, len(given), 3)]
     parameters = [left, sums, *rights, *(each for each in given if not _is_number(each))]
     parameters += [AHEAD] if tile.ahead else []
+    parameters += [SPILLED] if tile.numbers.spills else []
     lefts = [
         writer.load("ptr", writer.pointer(left, integer(row), "ptr"), 8) for row in range(tile.rows)
     ]
     zero = Ssa("zeroinitializer", tile.type)
     first = [zero] * (tile.rows * tile.rights * tile.vectors)
-    _keep(writer, tile, _emit_loops(writer, tile, lefts, rights, inner, first), sums)
+    totals = _emit_loops(writer, tile, lefts, rights, inner, first)
+    if tile.numbers.spills:
+        for place, right in enumerate(rights):
+            _emit_spilled(writer, tile, lefts, (place, right), inner[0], totals)
+    _keep(writer, tile, totals, sums)
     writer.line("ret void")
     head = f"define internal void @{name}({', '.join(map(str, parameters))}) noinline nounwind {{"
     return "\n".join([head, "entry:", *writer.lines, "}"])
@@ -143,6 +153,35 @@ def _emit_loops(
         return [left, right, *after]
 
     return count_loop(writer, loop.extent, turn, [zero, zero, *sums])[2:]
+
+
+def _emit_spilled(
+    writer: Writer,
+    tile: Tile,
+    lefts: Sequence[Ssa],
+    panel: tuple[int, Ssa],
+    loop: Inner,
+    sums: list[Ssa],
+) -> None:
+    """Add to the sums of a panel what was spilled when it was packed."""
+    place, right = panel
+    count, width = tile.vectors, tile.rights * tile.vectors
+    ours = [row * width + place * count + each for row in range(tile.rows) for each in range(count)]
+    weights = move(writer, right, writer.binary("mul nsw", loop.extent, loop.right))
+    step = writer.binary("mul nsw", SPILLED, loop.right)
+    columns = integer(tile.vectors * tile.lanes)
+    offsets = writer.pointer(move(writer, weights, step), columns, "i32")
+
+    def turn(entry: Ssa, carried: list[Ssa]) -> list[Ssa]:
+        offset = writer.load("i32", writer.pointer(offsets, entry, "i32"), 4)
+        offset = writer.convert("sext", offset, "i64")
+        here = move(writer, weights, carried[0])
+        after = _emit_turn(writer, tile, [(each, offset) for each in lefts], [here], carried[1:])
+        return [writer.binary("add nsw", carried[0], loop.right), *after]
+
+    found = count_loop(writer, SPILLED, turn, [integer(0), *(sums[each] for each in ours)])
+    for slot, total in zip(ours, found[1:], strict=True):
+        sums[slot] = total
 
 
 def _ask_for(writer: Writer, pointer: Ssa) -> None:
