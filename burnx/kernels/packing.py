@@ -27,7 +27,7 @@ Array = np.ndarray[Any, Any]
 _TOGETHER = {"8x2": 2, "8x4": 4, "8p4": 4}
 PAIR_MOST = 128  # two weights together: 255 times that are held by 16 bits
 HEAD_BYTES = 64
-SPILLED_MOST = 4  # one group in so many: more are as slow as pairs of 16-bit numbers
+SPILLED_MOST = 2  # one group in so many: more are as slow as pairs of 16-bit numbers
 
 
 def name_packing(dtype: DType, width: int, bytes_as: str = "") -> str:

@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 from burnx.program import Program, Var
 from burnx.runtime.devices.cpu.native import Failed, Native
 from burnx.runtime.devices.cpu.segments import Segment, cut
+from burnx.runtime.devices.cpu.target import find_target
 from burnx.runtime.devices.reference.interpreter import Interpreter, Step, make_steps
 from burnx.shape import symbol_name
 from burnx.types import TensorType
@@ -60,7 +61,7 @@ class Runner(Interpreter):
         return [var.array if var.array is not None else values[var] for var in made.results]
 
     def _prepare(self, program: Program) -> Prepared:
-        found = cut(program)
+        found = cut(program, self.fuse and find_target().int8 in ("vnni", "madd"))
         units: list[Native | Step] = []
         for unit in found.units:
             if isinstance(unit, Segment):

@@ -1,0 +1,340 @@
+"""Products of what was quantized, as products of bytes: (q - zero) * scale times weights that were quantized, too.
+
+With q in unsigned bytes and weights w in signed ones the sum of (q - zero) * w is exact in int32:
+    y = scale * (sum of q * w - zero * sum of w), scale that of q times that of w
+A bias behind it and the division by the scale of the result become one multiplication and one addition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from burnx.dtype import DType, float32, int8, int32, uint8
+from burnx.errors import BurnxError
+from burnx.fusion.clusters import Uses
+from burnx.fusion.expressions import VIRTUAL, dtype_of, shape_of
+from burnx.fusion.narrow import BYTES
+from burnx.primitives import PRIMITIVES
+from burnx.program import Instruction, Var
+from burnx.shape import Shape
+from burnx.types import TensorType
+
+Array = np.ndarray[Any, Any]
+SMALL = 1 << 16  # elements of constants that are worked out here: scales, zero points and biases
+EXACT = 1 << 24  # below it float32 holds every integer
+
+
+@dataclass(frozen=True, slots=True)
+class Quantized:
+    """A value (source - zero) * scale; both broadcast to it."""
+
+    source: Var
+    zero: Array
+    scale: Array
+
+
+@dataclass(slots=True)
+class _Rewriting:
+    """Instructions while they are rewritten; ``changed`` says what stands in place of one, ``known`` holds constants."""
+
+    uses: Uses
+    changed: dict[Instruction, list[Instruction]] = field(default_factory=dict)
+    unsigned: dict[Var, Var] = field(default_factory=dict)
+    known: dict[Var, Array | None] = field(default_factory=dict)
+
+
+def as_bytes(instructions: Sequence[Instruction], kept: Iterable[Var]) -> list[Instruction]:
+    """The instructions, with products of what was quantized as products of bytes."""
+    work = _Rewriting(Uses(instructions, frozenset(kept)))
+    for instruction in instructions:
+        rewrite = _REWRITES.get(instruction.primitive)
+        if rewrite is not None and dtype_of(instruction.outputs[0]) == float32:
+            rewrite(work, instruction)
+    if not work.changed:
+        return list(instructions)
+    found = [new for each in instructions for new in work.changed.get(each, [each])]
+    return _in_use(found, work.uses.kept)
+
+
+def _in_use(instructions: Sequence[Instruction], kept: frozenset[Var]) -> list[Instruction]:
+    """The instructions without expressions that nobody reads."""
+    read, left = set(kept), []
+    for each in reversed(instructions):
+        if each.primitive in VIRTUAL and not each.binds and not read.intersection(each.outputs):
+            continue
+        read.update(var for var in each.inputs if var is not None)
+        left.append(each)
+    return left[::-1]
+
+
+# --- what a value was made from -------------------------------------------------------------------------------------
+
+
+def _quantized(work: _Rewriting, var: Var | None) -> Quantized | None:
+    """What a float32 value was quantized to, if it was."""
+    product = _maker(work, var, "mul")
+    if product is None:
+        return None
+    whole, scale = product.inputs
+    cast, known = _maker(work, whole, "cast"), _known(work, scale)
+    if cast is None or known is None:
+        return None
+    inner, zero = cast.inputs[0], np.zeros((), np.int32)
+    moved = _maker(work, inner, "sub")
+    if moved is not None:
+        inner, found = moved.inputs[0], _known(work, moved.inputs[1])
+        if found is None:
+            return None
+        zero = found
+    widened = _maker(work, inner, "cast")
+    source = widened.inputs[0] if widened is not None else None
+    if inner is None or source is None or dtype_of(inner) != int32 or dtype_of(source) not in BYTES:
+        return None
+    return Quantized(source, zero, known)
+
+
+def _maker(work: _Rewriting, var: Var | None, name: str) -> Instruction | None:
+    """What makes a value, if it is a cast or the scalar function of that name."""
+    maker = work.uses.makers.get(var) if var is not None else None
+    if maker is None:
+        return None
+    function = maker.attributes.get("function") if maker.primitive == "map" else maker.primitive
+    return maker if function == name else None
+
+
+def _known(work: _Rewriting, var: Var | None) -> Array | None:
+    """The constant that a value is, before it is spread out."""
+    if var is None or var.array is not None:
+        return None if var is None else var.array
+    if var not in work.known:
+        work.known[var] = _worked_out(work, var)
+    return work.known[var]
+
+
+def _worked_out(work: _Rewriting, var: Var) -> Array | None:
+    maker = work.uses.makers.get(var)
+    if maker is None or maker.primitive not in ("map", "cast", "reshape", "broadcast"):
+        return None
+    operands = [_known(work, each) for each in maker.inputs]
+    if any(each is None or each.size > SMALL for each in operands):
+        return None
+    if maker.primitive == "broadcast":
+        return operands[0]
+    try:
+        return np.asarray(PRIMITIVES[maker.primitive].evaluate(*operands, **maker.attributes))
+    except (BurnxError, ArithmeticError, LookupError, TypeError, ValueError):
+        return None
+
+
+# --- weights --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Weights:
+    """Signed bytes; ``scale`` and ``sums`` have one element, or one for each place of the axis that is kept."""
+
+    array: Array
+    scale: Array
+    sums: Array
+
+
+def _weights(found: Quantized | None, axis: int) -> _Weights | None:
+    """Constant weights without a zero point as signed bytes, if they are scaled along one axis at most."""
+    array = found.source.array if found is not None else None
+    if found is None or array is None or array.size == 0:
+        return None
+    rank, count = array.ndim, array.shape[axis]
+    scale, zero = (_along(each, rank, axis) for each in (found.scale, found.zero))
+    if scale is None or zero is None:
+        return None
+    if array.dtype != int8 or zero.any():
+        shape = [1] * rank
+        shape[axis] = zero.size
+        moved = array.astype(np.int16) - zero.reshape(shape).astype(np.int16)
+        if moved.min() < -128 or moved.max() > 127:
+            return None
+        array = moved.astype(np.int8)
+    others = tuple(each for each in range(rank) if each != axis)
+    sums = array.sum(others, np.int64)
+    assert sums.shape == (count,)
+    return _Weights(array, scale, sums)
+
+
+def _along(values: Array, rank: int, axis: int) -> Array | None:
+    """Values that differ along one axis only, as a vector."""
+    if values.size == 1:
+        return values.reshape(1)
+    lead = (1,) * (rank - values.ndim)
+    shape = (*lead, *values.shape)
+    return values.reshape(-1) if shape[axis] == values.size else None
+
+
+# --- rewriting ------------------------------------------------------------------------------------------------------
+
+
+def _rewrite_conv(work: _Rewriting, seed: Instruction) -> None:
+    x, w = (_quantized(work, var) for var in seed.inputs)
+    weights, given = _weights(w, 0), seed.attributes
+    spread = any(step > 1 for step in given["spread"])
+    if x is None or weights is None or spread or not _has_one(x):
+        return
+    source, zero, before = _unsigned(work, x)
+    array, dtype = weights.array, int32
+    if given["groups"] > 1 and array.shape[1] == 1 and _sums_fit_floats(array):
+        array, dtype = array.astype(np.float32), float32  # channels by themselves: quicker so
+    made = _Made(work, seed, before, (-1, *(1,) * (array.ndim - 2)))
+    attributes = {**given, "dtype": dtype, "fill": zero}
+    total = made.add("conv", (source, _constant(array)), dtype, attributes)
+    _finish(made, total, (x, zero), weights)
+
+
+def _sums_fit_floats(array: Array) -> bool:
+    """Whether float32 holds every sum of unsigned bytes times these weights, one output after the other."""
+    sizes = np.abs(array.reshape(len(array), -1).astype(np.int32)).sum(1)
+    return 255 * int(sizes.max()) < EXACT
+
+
+def _rewrite_contract(work: _Rewriting, seed: Instruction) -> None:
+    """The product with a constant matrix on the right, summed over all but one of its axes."""
+    right, inner = seed.inputs[1], seed.attributes["sum_over"][1]
+    assert right is not None
+    free = [axis for axis in range(len(shape_of(right))) if axis not in inner]
+    if any(seed.attributes["batch"]) or len(free) != 1:
+        return
+    x, w = (_quantized(work, var) for var in seed.inputs)
+    weights = _weights(w, free[0])
+    if x is None or weights is None or not _has_one(x):
+        return
+    source, zero, before = _unsigned(work, x)
+    made = _Made(work, seed, before, (-1,))
+    operands = (source, _constant(weights.array))
+    total = made.add("contract", operands, int32, {**seed.attributes, "dtype": int32})
+    _finish(made, total, (x, zero), weights)
+
+
+_REWRITES = {"conv": _rewrite_conv, "contract": _rewrite_contract}
+
+
+def _has_one(x: Quantized) -> bool:
+    """Whether a value that is no constant has one scale and zero point."""
+    return x.source.array is None and x.scale.size == 1 and x.zero.size == 1
+
+
+def _constant(array: Array) -> Var:
+    return Var(TensorType(array.dtype, array.shape), array)
+
+
+def _unsigned(work: _Rewriting, x: Quantized) -> tuple[Var, int, list[Instruction]]:
+    """(the source in unsigned bytes, its zero point, what makes it of signed ones)."""
+    zero = int(x.zero.reshape(()))
+    if dtype_of(x.source) == uint8:
+        return x.source, zero, []
+    found = work.unsigned.get(x.source)
+    if found is not None:
+        return found, zero + 128, []
+    made = _Made(work, None, [], ())
+    shape = shape_of(x.source)
+    wide = made.add("cast", (x.source,), int32, {"dtype": int32, "saturate": True}, shape)
+    moved = made.moved("add", wide, np.int32(128))
+    result = made.add("cast", (moved,), uint8, {"dtype": uint8, "saturate": True}, shape)
+    work.unsigned[x.source] = result
+    return result, zero + 128, made.before
+
+
+@dataclass(slots=True)
+class _Made:
+    """Instructions that stand in place of ``seed``; ``column`` is the shape of a vector that lies along its columns."""
+
+    work: _Rewriting
+    seed: Instruction | None
+    before: list[Instruction]
+    column: tuple[int, ...]
+
+    def add(
+        self,
+        primitive: str,
+        inputs: tuple[Var, ...],
+        dtype: DType,
+        attributes: dict[str, Any],
+        shape: Shape | None = None,
+    ) -> Var:
+        if shape is None:
+            assert self.seed is not None
+            shape = shape_of(self.seed.outputs[0])
+        var = Var(TensorType(dtype, shape))
+        place = self.seed.place if self.seed is not None else ""
+        self.before.append(Instruction(primitive, inputs, (var,), attributes, place))
+        return var
+
+    def moved(self, function: str, var: Var, by: Any) -> Var:
+        """A scalar function of a value and a constant, one number or one for each column."""
+        shape, values = shape_of(var), np.asarray(by)
+        values = values.reshape(()) if values.size == 1 else values.reshape(self.column)
+        spread = self.add("broadcast", (_constant(values),), dtype_of(var), {"shape": shape}, shape)
+        return self.add("map", (var, spread), dtype_of(var), {"function": function}, shape)
+
+
+def _finish(made: _Made, total: Var, x: tuple[Quantized, int], weights: _Weights) -> None:
+    """What makes the sums the result again, in place of it or of what divides it by a scale."""
+    quantized, zero = x
+    if zero:
+        total = made.moved("sub", total, (zero * weights.sums).astype(dtype_of(total)))
+    if dtype_of(total) != float32:
+        total = made.add("cast", (total,), float32, {"dtype": float32, "saturate": True})
+    scale = weights.scale.astype(np.float64) * float(quantized.scale.reshape(()))
+    assert made.seed is not None
+    end, bias, divisor = _end(made.work, made.seed)
+    result = made.moved("mul", total, (scale / divisor).astype(np.float32))
+    if bias is not None:
+        result = made.moved("add", result, (bias / divisor).astype(np.float32))
+    maker = made.before[-1]
+    made.before[-1] = Instruction(
+        maker.primitive, maker.inputs, end.outputs, maker.attributes, maker.place
+    )
+    made.work.changed[made.seed] = made.before
+    if end is not made.seed:
+        made.work.changed[end] = []
+
+
+def _end(work: _Rewriting, seed: Instruction) -> tuple[Instruction, Array | None, float]:
+    """(the instruction whose result is to be made, the bias and the divisor on the way there)."""
+    end, bias = seed, _bias(work, seed)
+    if bias is not None:
+        end = work.uses.readers[seed.outputs[0]][0]
+    reader = _only_reader(work, end)
+    if reader is None or reader.attributes.get("function") != "div":
+        return end, bias, 1.0
+    divisor = _known(work, reader.inputs[1])
+    if divisor is None or divisor.size != 1 or reader.inputs[0] is not end.outputs[0]:
+        return end, bias, 1.0
+    return reader, bias, float(divisor.reshape(()))
+
+
+def _bias(work: _Rewriting, seed: Instruction) -> Array | None:
+    """What is added to each column of a product, if that is all that reads it."""
+    reader = _only_reader(work, seed)
+    if reader is None or reader.attributes.get("function") != "add":
+        return None
+    other = [var for var in reader.inputs if var is not seed.outputs[0]]
+    known = _known(work, other[0]) if len(other) == 1 else None
+    if known is None:
+        return None
+    vector = _along(known, len(shape_of(seed.outputs[0])), _columns(seed))
+    return None if vector is None else vector.astype(np.float64)
+
+
+def _columns(seed: Instruction) -> int:
+    """The axis of a product's result that its weights give."""
+    return 1 if seed.primitive == "conv" else len(shape_of(seed.outputs[0])) - 1
+
+
+def _only_reader(work: _Rewriting, instruction: Instruction) -> Instruction | None:
+    (var,) = instruction.outputs
+    readers = work.uses.readers.get(var, [])
+    if len(readers) != 1 or var in work.uses.kept or readers[0].primitive != "map":
+        return None
+    return readers[0]
