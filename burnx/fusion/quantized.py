@@ -2,7 +2,8 @@
 
 With q in unsigned bytes and weights w in signed ones the sum of (q - zero) * w is exact in int32:
     y = scale * (sum of q * w - zero * sum of w), scale that of q times that of w
-A bias behind it and the division by the scale of the result become one multiplication and one addition.
+A bias behind it and the division by the scale of the result become one multiplication and one addition; what is
+quantized again is clipped before it is rounded, and moved by the zero point as an integer.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from burnx.types import TensorType
 Array = np.ndarray[Any, Any]
 SMALL = 1 << 16  # elements of constants that are worked out here: scales, zero points and biases
 EXACT = 1 << 24  # below it float32 holds every integer
+HUGE = 1e20  # sums times numbers below it are no infinity
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +41,16 @@ class Quantized:
 
 @dataclass(slots=True)
 class _Rewriting:
-    """Instructions while they are rewritten; ``changed`` says what stands in place of one, ``known`` holds constants."""
+    """Instructions while they are rewritten.
+
+    ``changed`` says what stands in place of one; ``unsigned`` which bytes stand for signed ones; ``whole`` what signed
+    ones are in int32, and among which instructions; ``known`` holds constants.
+    """
 
     uses: Uses
     changed: dict[Instruction, list[Instruction]] = field(default_factory=dict)
     unsigned: dict[Var, Var] = field(default_factory=dict)
+    whole: dict[Var, tuple[Var, list[Instruction]]] = field(default_factory=dict)
     known: dict[Var, Array | None] = field(default_factory=dict)
 
 
@@ -233,16 +240,31 @@ def _unsigned(work: _Rewriting, x: Quantized) -> tuple[Var, int, list[Instructio
     zero = int(x.zero.reshape(()))
     if dtype_of(x.source) == uint8:
         return x.source, zero, []
-    found = work.unsigned.get(x.source)
-    if found is not None:
-        return found, zero + 128, []
-    made = _Made(work, None, [], ())
-    shape = shape_of(x.source)
-    wide = made.add("cast", (x.source,), int32, {"dtype": int32, "saturate": True}, shape)
-    moved = made.moved("add", wide, np.int32(128))
-    result = made.add("cast", (moved,), uint8, {"dtype": uint8, "saturate": True}, shape)
-    work.unsigned[x.source] = result
-    return result, zero + 128, made.before
+    before: list[Instruction] = []
+    if x.source not in work.unsigned:
+        work.unsigned[x.source] = _make_unsigned(work, x.source, before)
+    return work.unsigned[x.source], zero + 128, before
+
+
+def _make_unsigned(work: _Rewriting, source: Var, before: list[Instruction]) -> Var:
+    """Signed bytes plus 128, made where they are, else among ``before``; who reads the signed ones reads these."""
+    maker = work.uses.makers.get(source)
+    whole, place = work.whole.get(source, (None, before))
+    if whole is None and maker is not None:
+        place = work.changed.setdefault(maker, [maker])
+    made = _Made(work, None, place, ())
+    if whole is None:
+        whole = made.cast(source, int32)
+    result = made.cast(made.moved("add", whole, np.int32(128)), uint8)
+    if maker is None:
+        return result
+    for reader in work.uses.readers.get(source, ()):
+        if reader.primitive == "cast" and dtype_of(reader.outputs[0]) == int32:
+            other = _Made(work, None, [], ())
+            other.moved("sub", other.cast(result, int32), np.int32(128))
+            other.end(reader.outputs)
+            work.changed[reader] = other.before
+    return result
 
 
 @dataclass(slots=True)
@@ -270,6 +292,17 @@ class _Made:
         self.before.append(Instruction(primitive, inputs, (var,), attributes, place))
         return var
 
+    def cast(self, var: Var, dtype: DType) -> Var:
+        attributes = {"dtype": dtype, "saturate": True}
+        return self.add("cast", (var,), dtype, attributes, shape_of(var))
+
+    def end(self, outputs: tuple[Var, ...]) -> None:
+        """Let the last instruction make these."""
+        last = self.before[-1]
+        self.before[-1] = Instruction(
+            last.primitive, last.inputs, outputs, last.attributes, last.place
+        )
+
     def moved(self, function: str, var: Var, by: Any) -> Var:
         """A scalar function of a value and a constant, one number or one for each column."""
         shape, values = shape_of(var), np.asarray(by)
@@ -284,20 +317,73 @@ def _finish(made: _Made, total: Var, x: tuple[Quantized, int], weights: _Weights
     if zero:
         total = made.moved("sub", total, (zero * weights.sums).astype(dtype_of(total)))
     if dtype_of(total) != float32:
-        total = made.add("cast", (total,), float32, {"dtype": float32, "saturate": True})
+        total = made.cast(total, float32)
     scale = weights.scale.astype(np.float64) * float(quantized.scale.reshape(()))
     assert made.seed is not None
     end, bias, divisor = _end(made.work, made.seed)
-    result = made.moved("mul", total, (scale / divisor).astype(np.float32))
+    factors = [(scale / divisor).astype(np.float32)]
+    total = made.moved("mul", total, factors[0])
     if bias is not None:
-        result = made.moved("add", result, (bias / divisor).astype(np.float32))
-    maker = made.before[-1]
-    made.before[-1] = Instruction(
-        maker.primitive, maker.inputs, end.outputs, maker.attributes, maker.place
-    )
+        factors.append((bias / divisor).astype(np.float32))
+        total = made.moved("add", total, factors[1])
+    steps = _requantizing(made.work, end)
+    if len(steps) and all(np.abs(each).max() < HUGE for each in factors):
+        _requantize(made, total, steps)
+    else:
+        made.end(end.outputs)
+        steps = []
+    for each in _between(made.work, made.seed, end) + steps:
+        made.work.changed[each] = []
     made.work.changed[made.seed] = made.before
-    if end is not made.seed:
-        made.work.changed[end] = []
+
+
+def _between(work: _Rewriting, seed: Instruction, end: Instruction) -> list[Instruction]:
+    """The instructions behind ``seed`` up to ``end``."""
+    found, each = [], seed
+    while each is not end:
+        each = work.uses.readers[each.outputs[0]][0]
+        found.append(each)
+    return found
+
+
+def _requantizing(work: _Rewriting, end: Instruction) -> list[Instruction]:
+    """The instructions that round, move by a zero point, clip and cast to bytes, if they are what follows."""
+    found: list[Instruction] = []
+    for name in ("round", "add", "max", "min", "cast"):
+        reader = _only_reader(work, found[-1] if found else end)
+        if reader is None or reader.attributes.get("function", reader.primitive) != name:
+            if name == "add":
+                continue
+            return []
+        if name in ("add", "max", "min") and _number(work, reader) is None:
+            return []
+        found.append(reader)
+    return found if dtype_of(found[-1].outputs[0]) in BYTES else []
+
+
+def _number(work: _Rewriting, instruction: Instruction) -> int | None:
+    """The whole number that a function is given as its second operand."""
+    known = _known(work, instruction.inputs[1])
+    if known is None or known.size != 1 or not float(known.reshape(())).is_integer():
+        return None
+    return int(known.reshape(()))
+
+
+def _requantize(made: _Made, total: Var, steps: Sequence[Instruction]) -> None:
+    """Clip, round, and move by the zero point: the bytes, and in ``whole`` what they are in int32."""
+    numbers = {each.attributes.get("function"): _number(made.work, each) for each in steps[1:-1]}
+    zero = numbers.get("add") or 0
+    for function in ("max", "min"):
+        bound = numbers[function]
+        assert bound is not None
+        total = made.moved(function, total, np.float32(bound - zero))
+    total = made.add("map", (total,), float32, {"function": "round"})
+    whole = made.cast(total, int32)
+    if zero:
+        whole = made.moved("add", whole, np.int32(zero))
+    made.cast(whole, dtype_of(steps[-1].outputs[0]))
+    made.end(steps[-1].outputs)
+    made.work.whole[steps[-1].outputs[0]] = whole, made.before
 
 
 def _end(work: _Rewriting, seed: Instruction) -> tuple[Instruction, Array | None, float]:
@@ -335,6 +421,6 @@ def _columns(seed: Instruction) -> int:
 def _only_reader(work: _Rewriting, instruction: Instruction) -> Instruction | None:
     (var,) = instruction.outputs
     readers = work.uses.readers.get(var, [])
-    if len(readers) != 1 or var in work.uses.kept or readers[0].primitive != "map":
+    if len(readers) != 1 or var in work.uses.kept or readers[0].primitive not in ("map", "cast"):
         return None
     return readers[0]

@@ -222,3 +222,87 @@ def test_matrices_packed_together_are_of_one_size() -> None:
 def test_where_much_would_be_spilled_pairs_of_16_bits_are_packed() -> None:
     packed, size, packing = pack_all([np.full((64, 16), 127, np.int8)], "8p4:16")
     assert (packing, size) == ("8x2:16", 64 * 16) and packed.size == size
+
+
+# --- chains of layers -----------------------------------------------------------------------------------------------
+
+
+def _chain(bias: bool, wide: bool) -> onnx.ModelProto:
+    """Two convolutions and a sum of both, all quantized to signed bytes that several nodes read."""
+    draw = np.random.default_rng(7)
+    constants: dict[str, np.ndarray] = {}
+    nodes: list[onnx.NodeProto] = []
+
+    def quantize(name: str, result: str, scale: float, zero: int) -> str:
+        constants[f"{result}_s"] = np.array(scale, np.float32)
+        constants[f"{result}_z"] = np.array(zero, np.int8)
+        names = [f"{result}_s", f"{result}_z"]
+        nodes.append(helper.make_node("QuantizeLinear", [name, *names], [f"{result}_q"]))
+        nodes.append(helper.make_node("DequantizeLinear", [f"{result}_q", *names], [result]))
+        return result
+
+    def convolve(name: str, result: str, shape: tuple[int, ...], groups: int) -> str:
+        constants[f"{result}_w"] = _draw_bytes(draw, np.int8, shape, wide)
+        constants[f"{result}_ws"] = np.array(0.125, np.float32)
+        operands = [f"{result}_w", f"{result}_ws"]
+        nodes.append(helper.make_node("DequantizeLinear", operands, [f"{result}_wd"]))
+        operands = [name, f"{result}_wd"]
+        if bias:
+            constants[f"{result}_b"] = draw.integers(-50, 50, shape[0]).astype(np.float32)
+            operands.append(f"{result}_b")
+        pads = [shape[2] // 2] * 4
+        nodes.append(helper.make_node("Conv", operands, [result], group=groups, pads=pads))
+        return result
+
+    x = quantize("x", "a", 0.5, -3)
+    y = quantize(convolve(x, "c", (12, 6, 1, 1), 1), "d", 16.0, -128)
+    z = quantize(convolve(y, "e", (12, 1, 3, 3), 12), "f", 64.0, 5)
+    nodes.append(helper.make_node("Add", [y, z], ["s"]))
+    t = quantize("s", "g", 32.0, 127)
+    nodes.append(helper.make_node("Identity", [convolve(t, "h", (5, 12, 1, 1), 1)], ["out"]))
+    outputs = [helper.make_tensor_value_info("out", TensorProto.FLOAT, None)]
+    outputs.append(helper.make_tensor_value_info("d_q", TensorProto.INT8, None))
+    graph = helper.make_graph(
+        nodes,
+        "chain",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (2, 6, 7, 9))],
+        outputs,
+        [numpy_helper.from_array(value, name) for name, value in constants.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("wide", [False, True])
+def test_bytes_that_several_nodes_read(bias: bool, wide: bool) -> None:
+    model = _chain(bias, wide)
+    x = (np.random.default_rng(2).integers(-140, 140, (2, 6, 7, 9)) * 0.5).astype(np.float32)
+    expected, found = (
+        burnx.load(model, device=each).run({"x": x}) for each in ("reference", "cpu")
+    )
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value)
+
+
+@pytest.mark.parametrize("zero", [-128, 0, 127])
+def test_numbers_that_are_not_finite_are_quantized_as_the_reference_does(zero: int) -> None:
+    names = ["scale", "zero"]
+    constants = [np.array(0.5, np.float32), np.array(zero, np.int8)]
+    graph = helper.make_graph(
+        [helper.make_node("QuantizeLinear", ["x", *names], ["y"])],
+        "quantize",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (41,))],
+        [helper.make_tensor_value_info("y", TensorProto.INT8, None)],
+        [
+            numpy_helper.from_array(value, name)
+            for value, name in zip(constants, names, strict=True)
+        ],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    x = np.resize(
+        np.array([np.nan, np.inf, -np.inf, 3e38, -3e38, 0.25, -0.75, 63.75], np.float32), 41
+    )
+    expected, found = (
+        burnx.load(model, device=each).run({"x": x}) for each in ("reference", "cpu")
+    )
+    np.testing.assert_array_equal(found["y"], expected["y"])
