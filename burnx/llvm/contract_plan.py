@@ -67,9 +67,14 @@ def tile_vectors(target: Target) -> int:
     return 4 if target.registers > 16 and not _is_wide(target) else 2
 
 
-def tile_heights(target: Target) -> tuple[int, ...]:
-    """Rows of tiles, the highest first.  Wide vectors need more rows: a panel is read from the second cache for each."""
-    return (12, 10, 8, 6, LOWEST) if _is_wide(target) else (6, 5, LOWEST)
+def tile_heights(target: Target, spills: bool = False) -> tuple[int, ...]:
+    """Rows of tiles, the highest first.  Wide vectors need more rows: a panel is read from the second cache for each.
+
+    Bytes that are added in 16 bits first take two registers more.
+    """
+    if _is_wide(target):
+        return (12, 10, 8, 6, LOWEST)
+    return (5, LOWEST) if spills and target.registers <= 16 else (6, 5, LOWEST)
 
 
 def _is_wide(target: Target) -> bool:
@@ -120,7 +125,7 @@ def make_plan(target: Target, statement: Contract) -> Plan:
         raise Unsupported(f"this processor does not take the packing {packing}")
     numbers = Numbers(left, right, total, together(packing), spills(packing))
     check_numbers(numbers)
-    return Plan(statement, numbers, lanes, vectors, tile_heights(target))
+    return Plan(statement, numbers, lanes, vectors, tile_heights(target, numbers.spills))
 
 
 def measure(context: Context, plan: Plan) -> Sizes:
