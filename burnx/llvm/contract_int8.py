@@ -26,6 +26,7 @@ from burnx.llvm.target import Target
 from burnx.llvm.writer import Ssa, Writer, integer
 
 PAIRS, QUADS = 2, 4
+SOME = 8  # bytes that are copied at once where no vector is left
 STEP_BYTES = 4  # of a left row in one turn: two 16-bit numbers or four bytes
 _PAIR_SUMS = {4: "sse2.pmadd.wd", 8: "avx2.pmadd.wd", 16: "avx512.pmaddw.d.512"}
 _BYTE_PAIRS = {8: "avx2.pmadd.ub.sw", 16: "avx512.pmaddubs.w.512"}
@@ -158,7 +159,7 @@ def _copy_loops(copier: Copier, level: int, source: Ssa, target: Ssa) -> None:
 
 
 def _copy_run(copier: Copier, source: Ssa, target: Ssa) -> None:
-    """The innermost loop: vectors where the source is dense, then single bytes, then zeros."""
+    """The innermost loop: vectors and parts of them where the source is dense, then single bytes, then zeros."""
     writer = copier.context.writer
     extent, step, _ = copier.loops[-1]
     size = STEP_BYTES // copier.numbers.together
@@ -174,10 +175,11 @@ def _copy_run(copier: Copier, source: Ssa, target: Ssa) -> None:
 
         return turn
 
-    start, lanes = integer(0), copier.context.target.vector_bytes // size
-    if copier.is_dense:
-        start = writer.binary("and", extent, integer(-lanes))
-        count_loop(writer, start, copy(lanes), steps=(integer(0), integer(lanes)))
+    start = integer(0)
+    for lanes in (copier.context.target.vector_bytes // size, SOME) if copier.is_dense else ():
+        stop = writer.binary("and", extent, integer(-lanes))
+        count_loop(writer, stop, copy(lanes), steps=(start, integer(lanes)))
+        start = stop
     count_loop(writer, extent, copy(1), steps=(start, integer(1)))
     end = writer.pointer(target, writer.binary("mul nsw", extent, integer(size)), "i8")
     writer.store(integer(0, "i32"), end, 1)
