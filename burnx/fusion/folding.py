@@ -92,10 +92,12 @@ def _folded(instruction: Instruction, spread: dict[Var, Any]) -> list[Any] | Non
         return None
     sizes = [_fixed_size(var) for var in instruction.outputs]
     given = sum(array.size for array in operands if array is not None)
-    if None in sizes or sum(size or 0 for size in sizes) > max(given, MOST):
-        if instruction.primitive == "broadcast" and None not in sizes:
-            (var,) = instruction.outputs
-            spread[var] = primitive.evaluate(*operands, **instruction.attributes)
+    total = sum(size or 0 for size in sizes)
+    if instruction.primitive == "broadcast" and None not in sizes and total > given:
+        (var,) = instruction.outputs
+        spread[var] = primitive.evaluate(*operands, **instruction.attributes)
+        return None
+    if None in sizes or total > max(given, MOST):
         return None
     try:
         result = primitive.evaluate(*operands, **instruction.attributes)
