@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from burnx.dtype import DType, compute_dtype, int32, is_float, is_integer
+from burnx.dtype import DType, compute_dtype, float32, int8, int32, is_float, is_integer
 from burnx.files import let_go
 from burnx.fusion.behind import write_behind
 from burnx.fusion.clusters import Cluster
@@ -140,6 +140,8 @@ class _Product:
 
     def _stored(self, weight: Var, sums: DType) -> tuple[DType, DType]:
         """The dtypes that the left and the right operand are read in: bytes, where they can be."""
+        if sums == float32 and weight.array is not None and weight.array.dtype == int8:
+            return sums, int8
         source = as_bytes(self.scheduler.uses, self.left.var) if sums == int32 else None
         weights = weight_as_bytes(weight) if source is not None else None
         if source is None or weights is None:

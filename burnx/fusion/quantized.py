@@ -9,54 +9,37 @@ quantized again is clipped before it is rounded, and moved by the zero point as 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from burnx.dtype import DType, float32, int8, int32, uint8
-from burnx.errors import BurnxError
+from burnx.dtype import DType, float32, int32, uint8
 from burnx.fusion.clusters import Uses
 from burnx.fusion.expressions import VIRTUAL, dtype_of, shape_of
 from burnx.fusion.narrow import BYTES
-from burnx.primitives import PRIMITIVES
+from burnx.fusion.origins import (
+    Array,
+    Quantized,
+    Rewriting,
+    Weights,
+    along_axis,
+    find_quantized,
+    find_weights,
+    known_constant,
+)
 from burnx.program import Instruction, Var
 from burnx.shape import Shape
 from burnx.types import TensorType
 
-Array = np.ndarray[Any, Any]
-SMALL = 1 << 16  # elements of constants that are worked out here: scales, zero points and biases
 EXACT = 1 << 24  # below it float32 holds every integer
+LARGE = 1 << 18  # elements of a table that is better kept as bytes
 HUGE = 1e20  # sums times numbers below it are no infinity
-
-
-@dataclass(frozen=True, slots=True)
-class Quantized:
-    """A value (source - zero) * scale; both broadcast to it."""
-
-    source: Var
-    zero: Array
-    scale: Array
-
-
-@dataclass(slots=True)
-class _Rewriting:
-    """Instructions while they are rewritten.
-
-    ``changed`` says what stands in place of one; ``unsigned`` which bytes stand for signed ones; ``whole`` what signed
-    ones are in int32, and among which instructions; ``known`` holds constants.
-    """
-
-    uses: Uses
-    changed: dict[Instruction, list[Instruction]] = field(default_factory=dict)
-    unsigned: dict[Var, Var] = field(default_factory=dict)
-    whole: dict[Var, tuple[Var, list[Instruction]]] = field(default_factory=dict)
-    known: dict[Var, Array | None] = field(default_factory=dict)
 
 
 def as_bytes(instructions: Sequence[Instruction], kept: Iterable[Var]) -> list[Instruction]:
     """The instructions, with products of what was quantized as products of bytes."""
-    work = _Rewriting(Uses(instructions, frozenset(kept)))
+    work = Rewriting(Uses(instructions, frozenset(kept)))
     for instruction in instructions:
         rewrite = _REWRITES.get(instruction.primitive)
         if rewrite is not None and dtype_of(instruction.outputs[0]) == float32:
@@ -78,114 +61,12 @@ def _in_use(instructions: Sequence[Instruction], kept: frozenset[Var]) -> list[I
     return left[::-1]
 
 
-# --- what a value was made from -------------------------------------------------------------------------------------
-
-
-def _quantized(work: _Rewriting, var: Var | None) -> Quantized | None:
-    """What a float32 value was quantized to, if it was."""
-    product = _maker(work, var, "mul")
-    if product is None:
-        return None
-    whole, scale = product.inputs
-    cast, known = _maker(work, whole, "cast"), _known(work, scale)
-    if cast is None or known is None:
-        return None
-    inner, zero = cast.inputs[0], np.zeros((), np.int32)
-    moved = _maker(work, inner, "sub")
-    if moved is not None:
-        inner, found = moved.inputs[0], _known(work, moved.inputs[1])
-        if found is None:
-            return None
-        zero = found
-    widened = _maker(work, inner, "cast")
-    source = widened.inputs[0] if widened is not None else None
-    if inner is None or source is None or dtype_of(inner) != int32 or dtype_of(source) not in BYTES:
-        return None
-    return Quantized(source, zero, known)
-
-
-def _maker(work: _Rewriting, var: Var | None, name: str) -> Instruction | None:
-    """What makes a value, if it is a cast or the scalar function of that name."""
-    maker = work.uses.makers.get(var) if var is not None else None
-    if maker is None:
-        return None
-    function = maker.attributes.get("function") if maker.primitive == "map" else maker.primitive
-    return maker if function == name else None
-
-
-def _known(work: _Rewriting, var: Var | None) -> Array | None:
-    """The constant that a value is, before it is spread out."""
-    if var is None or var.array is not None:
-        return None if var is None else var.array
-    if var not in work.known:
-        work.known[var] = _worked_out(work, var)
-    return work.known[var]
-
-
-def _worked_out(work: _Rewriting, var: Var) -> Array | None:
-    maker = work.uses.makers.get(var)
-    if maker is None or maker.primitive not in ("map", "cast", "reshape", "broadcast"):
-        return None
-    operands = [_known(work, each) for each in maker.inputs]
-    if any(each is None or each.size > SMALL for each in operands):
-        return None
-    if maker.primitive == "broadcast":
-        return operands[0]
-    try:
-        return np.asarray(PRIMITIVES[maker.primitive].evaluate(*operands, **maker.attributes))
-    except (BurnxError, ArithmeticError, LookupError, TypeError, ValueError):
-        return None
-
-
-# --- weights --------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Weights:
-    """Signed bytes; ``scale`` and ``sums`` have one element, or one for each place of the axis that is kept."""
-
-    array: Array
-    scale: Array
-    sums: Array
-
-
-def _weights(found: Quantized | None, axis: int) -> _Weights | None:
-    """Constant weights without a zero point as signed bytes, if they are scaled along one axis at most."""
-    array = found.source.array if found is not None else None
-    if found is None or array is None or array.size == 0:
-        return None
-    rank, count = array.ndim, array.shape[axis]
-    scale, zero = (_along(each, rank, axis) for each in (found.scale, found.zero))
-    if scale is None or zero is None:
-        return None
-    if array.dtype != int8 or zero.any():
-        shape = [1] * rank
-        shape[axis] = zero.size
-        moved = array.astype(np.int16) - zero.reshape(shape).astype(np.int16)
-        if moved.min() < -128 or moved.max() > 127:
-            return None
-        array = moved.astype(np.int8)
-    others = tuple(each for each in range(rank) if each != axis)
-    sums = array.sum(others, np.int64)
-    assert sums.shape == (count,)
-    return _Weights(array, scale, sums)
-
-
-def _along(values: Array, rank: int, axis: int) -> Array | None:
-    """Values that differ along one axis only, as a vector."""
-    if values.size == 1:
-        return values.reshape(1)
-    lead = (1,) * (rank - values.ndim)
-    shape = (*lead, *values.shape)
-    return values.reshape(-1) if shape[axis] == values.size else None
-
-
 # --- rewriting ------------------------------------------------------------------------------------------------------
 
 
-def _rewrite_conv(work: _Rewriting, seed: Instruction) -> None:
-    x, w = (_quantized(work, var) for var in seed.inputs)
-    weights, given = _weights(w, 0), seed.attributes
+def _rewrite_conv(work: Rewriting, seed: Instruction) -> None:
+    x, w = (find_quantized(work, var) for var in seed.inputs)
+    weights, given = find_weights(w, 0), seed.attributes
     spread = any(step > 1 for step in given["spread"])
     if x is None or weights is None or spread or not _has_one(x):
         return
@@ -205,16 +86,19 @@ def _sums_fit_floats(array: Array) -> bool:
     return 255 * int(sizes.max()) < EXACT
 
 
-def _rewrite_contract(work: _Rewriting, seed: Instruction) -> None:
+def _rewrite_contract(work: Rewriting, seed: Instruction) -> None:
     """The product with a constant matrix on the right, summed over all but one of its axes."""
     right, inner = seed.inputs[1], seed.attributes["sum_over"][1]
     assert right is not None
     free = [axis for axis in range(len(shape_of(right))) if axis not in inner]
     if any(seed.attributes["batch"]) or len(free) != 1:
         return
-    x, w = (_quantized(work, var) for var in seed.inputs)
-    weights = _weights(w, free[0])
-    if x is None or weights is None or not _has_one(x):
+    x, w = (find_quantized(work, var) for var in seed.inputs)
+    weights = find_weights(w, free[0])
+    if weights is None:
+        return
+    if x is None or not _has_one(x):
+        _scale_behind(work, seed, weights)
         return
     source, zero, before = _unsigned(work, x)
     made = _Made(work, seed, before, (-1,))
@@ -223,7 +107,44 @@ def _rewrite_contract(work: _Rewriting, seed: Instruction) -> None:
     _finish(made, total, (x, zero), weights)
 
 
-_REWRITES = {"conv": _rewrite_conv, "contract": _rewrite_contract}
+def _scale_behind(work: Rewriting, seed: Instruction, weights: Weights) -> None:
+    """A product of floats with weights that stay bytes: what they are scaled by scales the sums."""
+    left = seed.inputs[0]
+    if left is None or left.array is not None or dtype_of(left) != float32:
+        return
+    made = _Made(work, seed, [], (-1,))
+    operands = (left, _constant(weights.array))
+    total = made.add("contract", operands, float32, dict(seed.attributes))
+    made.moved("mul", total, weights.scale.astype(np.float32))
+    made.end(seed.outputs)
+    work.changed[seed] = made.before
+
+
+def _rewrite_take(work: Rewriting, seed: Instruction) -> None:
+    """Rows of a large table that stays bytes: they are scaled when they are read."""
+    found, indices = find_quantized(work, seed.inputs[0]), seed.inputs[1]
+    array = found.source.array if found is not None else None
+    if found is None or array is None or indices is None or found.zero.any():
+        return
+    scale = along_axis(found.scale, array.ndim, 0)
+    if array.size < LARGE or seed.attributes["axis"] != 0 or scale is None:
+        return
+    made = _Made(work, seed, [], ())
+    total = made.cast(made.add("take", (found.source, indices), array.dtype, {"axis": 0}), float32)
+    if scale.size == 1:
+        made.moved("mul", total, scale.astype(np.float32))
+    else:
+        shape, rows = shape_of(total), shape_of(indices)
+        each = made.add("take", (_constant(scale), indices), float32, {"axis": 0}, rows)
+        wide = (*rows, *(1,) * (array.ndim - 1))
+        each = made.add("reshape", (each,), float32, {"shape": wide}, wide)
+        each = made.add("broadcast", (each,), float32, {"shape": shape}, shape)
+        made.add("map", (total, each), float32, {"function": "mul"})
+    made.end(seed.outputs)
+    work.changed[seed] = made.before
+
+
+_REWRITES = {"conv": _rewrite_conv, "contract": _rewrite_contract, "take": _rewrite_take}
 
 
 def _has_one(x: Quantized) -> bool:
@@ -235,7 +156,7 @@ def _constant(array: Array) -> Var:
     return Var(TensorType(array.dtype, array.shape), array)
 
 
-def _unsigned(work: _Rewriting, x: Quantized) -> tuple[Var, int, list[Instruction]]:
+def _unsigned(work: Rewriting, x: Quantized) -> tuple[Var, int, list[Instruction]]:
     """(the source in unsigned bytes, its zero point, what makes it of signed ones)."""
     zero = int(x.zero.reshape(()))
     if dtype_of(x.source) == uint8:
@@ -246,7 +167,7 @@ def _unsigned(work: _Rewriting, x: Quantized) -> tuple[Var, int, list[Instructio
     return work.unsigned[x.source], zero + 128, before
 
 
-def _make_unsigned(work: _Rewriting, source: Var, before: list[Instruction]) -> Var:
+def _make_unsigned(work: Rewriting, source: Var, before: list[Instruction]) -> Var:
     """Signed bytes plus 128, made where they are, else among ``before``; who reads the signed ones reads these."""
     maker = work.uses.makers.get(source)
     whole, place = work.whole.get(source, (None, before))
@@ -271,7 +192,7 @@ def _make_unsigned(work: _Rewriting, source: Var, before: list[Instruction]) -> 
 class _Made:
     """Instructions that stand in place of ``seed``; ``column`` is the shape of a vector that lies along its columns."""
 
-    work: _Rewriting
+    work: Rewriting
     seed: Instruction | None
     before: list[Instruction]
     column: tuple[int, ...]
@@ -311,7 +232,7 @@ class _Made:
         return self.add("map", (var, spread), dtype_of(var), {"function": function}, shape)
 
 
-def _finish(made: _Made, total: Var, x: tuple[Quantized, int], weights: _Weights) -> None:
+def _finish(made: _Made, total: Var, x: tuple[Quantized, int], weights: Weights) -> None:
     """What makes the sums the result again, in place of it or of what divides it by a scale."""
     quantized, zero = x
     if zero:
@@ -337,7 +258,7 @@ def _finish(made: _Made, total: Var, x: tuple[Quantized, int], weights: _Weights
     made.work.changed[made.seed] = made.before
 
 
-def _between(work: _Rewriting, seed: Instruction, end: Instruction) -> list[Instruction]:
+def _between(work: Rewriting, seed: Instruction, end: Instruction) -> list[Instruction]:
     """The instructions behind ``seed`` up to ``end``."""
     found, each = [], seed
     while each is not end:
@@ -346,7 +267,7 @@ def _between(work: _Rewriting, seed: Instruction, end: Instruction) -> list[Inst
     return found
 
 
-def _requantizing(work: _Rewriting, end: Instruction) -> list[Instruction]:
+def _requantizing(work: Rewriting, end: Instruction) -> list[Instruction]:
     """The instructions that round, move by a zero point, clip and cast to bytes, if they are what follows."""
     found: list[Instruction] = []
     for name in ("round", "add", "max", "min", "cast"):
@@ -361,9 +282,9 @@ def _requantizing(work: _Rewriting, end: Instruction) -> list[Instruction]:
     return found if dtype_of(found[-1].outputs[0]) in BYTES else []
 
 
-def _number(work: _Rewriting, instruction: Instruction) -> int | None:
+def _number(work: Rewriting, instruction: Instruction) -> int | None:
     """The whole number that a function is given as its second operand."""
-    known = _known(work, instruction.inputs[1])
+    known = known_constant(work, instruction.inputs[1])
     if known is None or known.size != 1 or not float(known.reshape(())).is_integer():
         return None
     return int(known.reshape(()))
@@ -386,7 +307,7 @@ def _requantize(made: _Made, total: Var, steps: Sequence[Instruction]) -> None:
     made.work.whole[steps[-1].outputs[0]] = whole, made.before
 
 
-def _end(work: _Rewriting, seed: Instruction) -> tuple[Instruction, Array | None, float]:
+def _end(work: Rewriting, seed: Instruction) -> tuple[Instruction, Array | None, float]:
     """(the instruction whose result is to be made, the bias and the divisor on the way there)."""
     end, bias = seed, _bias(work, seed)
     if bias is not None:
@@ -394,22 +315,22 @@ def _end(work: _Rewriting, seed: Instruction) -> tuple[Instruction, Array | None
     reader = _only_reader(work, end)
     if reader is None or reader.attributes.get("function") != "div":
         return end, bias, 1.0
-    divisor = _known(work, reader.inputs[1])
+    divisor = known_constant(work, reader.inputs[1])
     if divisor is None or divisor.size != 1 or reader.inputs[0] is not end.outputs[0]:
         return end, bias, 1.0
     return reader, bias, float(divisor.reshape(()))
 
 
-def _bias(work: _Rewriting, seed: Instruction) -> Array | None:
+def _bias(work: Rewriting, seed: Instruction) -> Array | None:
     """What is added to each column of a product, if that is all that reads it."""
     reader = _only_reader(work, seed)
     if reader is None or reader.attributes.get("function") != "add":
         return None
     other = [var for var in reader.inputs if var is not seed.outputs[0]]
-    known = _known(work, other[0]) if len(other) == 1 else None
+    known = known_constant(work, other[0]) if len(other) == 1 else None
     if known is None:
         return None
-    vector = _along(known, len(shape_of(seed.outputs[0])), _columns(seed))
+    vector = along_axis(known, len(shape_of(seed.outputs[0])), _columns(seed))
     return None if vector is None else vector.astype(np.float64)
 
 
@@ -418,7 +339,7 @@ def _columns(seed: Instruction) -> int:
     return 1 if seed.primitive == "conv" else len(shape_of(seed.outputs[0])) - 1
 
 
-def _only_reader(work: _Rewriting, instruction: Instruction) -> Instruction | None:
+def _only_reader(work: Rewriting, instruction: Instruction) -> Instruction | None:
     (var,) = instruction.outputs
     readers = work.uses.readers.get(var, [])
     if len(readers) != 1 or var in work.uses.kept or readers[0].primitive not in ("map", "cast"):

@@ -178,6 +178,65 @@ def test_integer_convolutions_are_exact(shape: tuple[int, ...], zeros: tuple[int
     np.testing.assert_array_equal(found["y"], expected["y"])
 
 
+# --- weights that stay bytes ----------------------------------------------------------------------------------------
+
+
+def _scaled_model(
+    first: list[onnx.NodeProto], inputs: list[Any], **constants: Any
+) -> onnx.ModelProto:
+    """Nodes that read ``w_real``: bytes ``w`` cast and scaled."""
+    nodes = [
+        helper.make_node("Cast", ["w"], ["w_float"], to=TensorProto.FLOAT),
+        helper.make_node("Mul", ["w_float", "scale"], ["w_real"]),
+        *first,
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "scaled",
+        inputs,
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 17])
+@pytest.mark.parametrize("along", [False, True])
+def test_floats_times_scaled_bytes(rows: int, along: bool) -> None:
+    draw = np.random.default_rng(rows)
+    w = _draw_bytes(draw, np.int8, (23, 37), False)
+    scale = draw.uniform(0.01, 0.1, (1, 37) if along else ()).astype(np.float32)
+    model = _scaled_model(
+        [helper.make_node("MatMul", ["x", "w_real"], ["y"])],
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (rows, 23))],
+        w=w,
+        scale=scale,
+    )
+    x = draw.standard_normal((rows, 23)).astype(np.float32)
+    (seed,) = _seeds(model, x, "contract")
+    assert seed.inputs[1].array.dtype == int8
+    found = burnx.load(model, device="cpu").run({"x": x})["y"]
+    np.testing.assert_allclose(found, x @ (w.astype(np.float32) * scale), rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("along", [False, True])
+def test_rows_of_a_table_of_bytes(along: bool) -> None:
+    draw = np.random.default_rng(0)
+    w = _draw_bytes(draw, np.int8, (1 << 12, 1 << 7), False)
+    scale = draw.uniform(0.01, 0.1, (1 << 12, 1) if along else ()).astype(np.float32)
+    model = _scaled_model(
+        [helper.make_node("Gather", ["w_real", "x"], ["y"], axis=0)],
+        [helper.make_tensor_value_info("x", TensorProto.INT64, (2, 3))],
+        w=w,
+        scale=scale,
+    )
+    x = np.array([[0, 4095, -1], [7, 7, -4096]])
+    (table, *_) = _seeds(model, x, "take")
+    assert table.inputs[0].array.dtype == int8
+    found = burnx.load(model, device="cpu").run({"x": x})["y"]
+    np.testing.assert_array_equal(found, (w.astype(np.float32) * scale)[x])
+
+
 # --- packing --------------------------------------------------------------------------------------------------------
 
 
