@@ -1,7 +1,8 @@
 """From statements to a kernel: lookups are put into loops, sizes become arguments.
 
 Strides, offsets and extents become arguments even where they are plain numbers: layers that differ in nothing else share
-one kernel.  Kept as numbers are strides 0 and 1, divisors, and short extents, because code depends on them.
+one kernel.  Kept as numbers are strides 0 and 1, divisors, and short extents, because code depends on them; and, around
+windows that are taken several at a time, how far neighbours lie from each other: which of them are the same depends on it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from burnx.fusion.indices import from_terms, recombine, terms
+from burnx.kernels.blocking import near_variables
 from burnx.kernels.ir import (
     WORKER,
     WORKERS,
@@ -230,9 +232,10 @@ class Arguments:
     """Sizes of a kernel.
 
     Each place gets arguments of its own, also where two are equal by chance: else a square image would not share
-    the kernel of another.
+    the kernel of another.  ``near`` are variables of which the strides stay numbers.
     """
 
+    near: frozenset[str] = frozenset()
     sizes: list[Dim] = field(default_factory=list)
     _memo: dict[tuple[Dim, bool], Dim] = field(default_factory=dict)
 
@@ -266,11 +269,18 @@ class Arguments:
             scale = from_terms(parts)
             if scale == 0:
                 continue
+            if isinstance(scale, int) and self._is_near(varying):
+                made[varying] = scale
+                continue
             atoms = [self._atom(atom) for atom in varying]
             if not isinstance(scale, int) or scale != 1:
                 atoms.append(self._symbol(scale))
             made[tuple(sorted(atoms, key=str))] = 1
         return Expr(made) if made else 0
+
+    def _is_near(self, varying: tuple[Symbol | Call, ...]) -> bool:
+        atoms = [each.name for each in varying if isinstance(each, Symbol)]
+        return len(atoms) == len(varying) == 1 and atoms[0] in self.near
 
     def _atom(self, atom: Symbol | Call) -> Symbol | Call:
         if isinstance(atom, Symbol):
@@ -289,7 +299,7 @@ def finish(
 ) -> tuple[Kernel, tuple[Dim, ...]]:
     """(kernel, the sizes it is given)."""
     placed = place_lookups(body, lookups)
-    arguments = Arguments()
+    arguments = Arguments(near_variables(placed))
     final = Rewriter(arguments.index, arguments.extent).body(placed)
     names = tuple(f"n{place}" for place in range(len(arguments.sizes)))
     return Kernel(tuple(buffers), names, final), tuple(arguments.sizes)

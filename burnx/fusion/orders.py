@@ -71,14 +71,26 @@ def wanted_order(scheduler: Scheduler, var: Var) -> Order | None:
 
 
 def _of_operands(scheduler: Scheduler, maker: Instruction, rank: int) -> Order:
+    """The order of the first operand that is not broadcast; if all are, of the first that may have this shape already."""
+    widened = None
     for operand in maker.inputs:
         if operand is None or operand.array is not None or len(shape_of(operand)) != rank:
             continue
         source = scheduler.uses.makers.get(operand)
-        if source is not None and source.primitive == "broadcast":
-            continue
-        return natural_order(scheduler, operand)
-    return tuple(range(rank))
+        if source is None or source.primitive != "broadcast":
+            return natural_order(scheduler, operand)
+        given = source.inputs[0]
+        if widened is None and given is not None and _may_fill(given, operand):
+            widened = given
+    return tuple(range(rank)) if widened is None else natural_order(scheduler, widened)
+
+
+def _may_fill(given: Var, wide: Var) -> bool:
+    """Whether a value that is broadcast may turn out to have the shape that it is given."""
+    shapes = shape_of(given), shape_of(wide)
+    if given.array is not None or len(shapes[0]) != len(shapes[1]):
+        return False
+    return all(own == to or own != 1 for own, to in zip(*shapes, strict=True))
 
 
 def reshaped_order(order: Order, source: Shape, target: Shape) -> Order | None:

@@ -2,8 +2,9 @@
 
 Rows are cut into blocks that stay in cache, columns into panels as wide as a few registers.  A chunk is one block and a
 group of panels; threads take chunks as they come.  Inside a chunk: panel by panel, a few rows at a time, sums in
-registers over all of k; then they go over a small buffer on the stack to ``body``, which is written once.  So every sum
-is added in one order whatever the number of threads.
+registers over all of k.  From there ``body`` takes them at once where it is light and the tile whole; else they go over
+a small buffer on the stack to a ``body`` that is written once.  So every sum is added in one order whatever the number
+of threads.
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ from burnx.llvm.contract_matrix import find_matrix
 from burnx.llvm.contract_numbers import vector
 from burnx.llvm.contract_panels import Packed, Panel, Right, find_packed
 from burnx.llvm.contract_plan import (
-    FEW,
     SIDE_BY_SIDE,
     Plan,
     Sizes,
@@ -46,9 +46,12 @@ from burnx.llvm.contract_rows import (
     reserve,
     table_slot,
 )
-from burnx.llvm.contract_tile import Inner, Tile, call_tile
+from burnx.llvm.contract_tile import Inner, Tile, call_tile, inline_tile
+from burnx.llvm.uses import weight
 from burnx.llvm.writer import Ssa, Writer, integer
 
+LIGHT = 16  # instructions of what follows a sum that are written out behind a tile
+LIGHT_OF_BYTES = 24  # behind a tile of bytes
 SHORT = 24  # values of what follows a sum that are written out for every vector of a panel
 COUNTER_BYTES = 192  # where in ``state`` the number of the next chunk is
 
@@ -168,7 +171,7 @@ def _emit_chunk(work: Work, chunk: Ssa) -> None:
             copy_rows(work.copier, work.table, count)
     panel = writer.binary("mul nsw", group, sizes.group)
     last = least(writer, writer.binary("add nsw", panel, sizes.group), sizes.panels)
-    side = panels_at_once(writer, count)
+    side = panels_at_once(writer, work.plan, count)
 
     def few(first: Ssa) -> None:
         """Some panels, one after the other or at once."""
@@ -208,8 +211,18 @@ def _emit_panels(work: Work, panels: Some, count: Ssa) -> None:
         if found.scattered is not None:
             other = writer.binary("or", other, found.scattered)
             _emit_scattered(work, found.scattered, found, (row, rows), columns)
-        _emit_tiles(work, (row, rows), found, other)
-        _emit_body(work, (row, rows), first, columns)
+        if not _is_direct(work):
+            _emit_tiles(work, (row, rows), found, other)
+            _emit_body(work, (row, rows), first, columns)
+            return
+        full = writer.compare("icmp eq", columns, integer(work.plan.width))
+        high = writer.compare("icmp eq", rows, integer(work.plan.rows))
+        apart = writer.select(writer.binary("and", full, high), other, Ssa("true", "i1"))
+        with _when(work, writer.binary("xor", apart, Ssa("true", "i1"))):
+            _emit_at_once(work, row, found, first)
+        with _when(work, apart):
+            _emit_tiles(work, (row, rows), found, other)
+            _emit_body(work, (row, rows), first, columns)
 
     _loop(work, integer(0), tiles, integer(1), turn)
 
@@ -227,10 +240,39 @@ def _emit_tiles(work: Work, rows: tuple[Ssa, Ssa], panel: Panel, other: Ssa) -> 
             call_tile(writer, tile, left, [panel.right], panel.inner, work.sums, panel.ahead)
 
 
+def _is_direct(work: Work) -> bool:
+    """Whether what follows the sums is written out behind a tile, which leaves them in registers."""
+    most = LIGHT if work.plan.numbers.together == 1 else LIGHT_OF_BYTES
+    return work.shift is None and _weigh(work.plan.statement) <= most
+
+
+def _emit_at_once(work: Work, row: Ssa, panel: Panel, first: Ssa) -> None:
+    """A whole tile, and what follows its sums in registers."""
+    writer, plan, context = work.writer, work.plan, work.context
+    left = table_slot(writer, work.table, 0, row)
+    ahead = integer(0) if panel.ahead is None else panel.ahead
+    sums = inline_tile(writer, work.tile(plan.rows), left, [panel.right], panel.inner, ahead)
+    for place in range(plan.rows):
+        with context.scope():
+            bind_row(context, plan.statement, work.table, context.add(row, integer(place)))
+            context.prepare(plan.statement.body)
+            for across in range(plan.vectors):
+                column = context.add(first, integer(across * plan.lanes))
+                _follow(work, column, sums[place * plan.vectors + across], plan.lanes)
+
+
+def _follow(work: Work, column: Ssa, total: Ssa, count: int) -> None:
+    """What follows some sums of a row."""
+    context, statement = work.context, work.plan.statement
+    with context.lanes(statement.column[0], column, count):
+        context.bind(statement.name, total)
+        context.statements(statement.body, count)
+
+
 def _emit_few_rows(work: Work, panels: Some, count: Ssa, found: Panel) -> None:
     """A few rows times several panels: one row has those come from memory at its speed."""
     writer = work.writer
-    for rows, side in FEW.items():
+    for rows, side in work.plan.few.items():
         so_many = writer.compare("icmp eq", count, integer(rows))
         with _when(work, writer.binary("and", panels.at_once, so_many)):
             rights = _side_by_side(work, panels, side)
@@ -312,9 +354,7 @@ def _emit_body(work: Work, rows: tuple[Ssa, Ssa], first: Ssa, columns: Ssa) -> N
         if work.shift is not None:
             pointer = writer.pointer(work.shift, column, plan.numbers.type)
             total = writer.binary("sub", total, writer.load(total.type, pointer, align))
-        with context.lanes(statement.column[0], context.add(first, column), count):
-            context.bind(statement.name, total)
-            context.statements(statement.body, count)
+        _follow(work, context.add(first, column), total, count)
 
     def any_columns(base: Ssa) -> None:
         even, wide = writer.binary("and", columns, integer(-plan.lanes)), integer(plan.lanes)
@@ -341,6 +381,10 @@ def _emit_body(work: Work, rows: tuple[Ssa, Ssa], first: Ssa, columns: Ssa) -> N
             any_columns(base)
 
     _loop(work, integer(0), rows[1], integer(1), turn)
+
+
+def _weigh(statement: Contract) -> int:
+    return weight(each.value for each in walk(statement.body) if isinstance(each, (Store, Let)))
 
 
 def _is_short(statement: Contract) -> bool:

@@ -38,6 +38,11 @@ class Plan:
         return self.heights[0]
 
     @property
+    def few(self) -> dict[int, int]:
+        """Rows that are too few for a tile -> how many panels they are multiplied by at once."""
+        return {rows: panels for rows, panels in FEW.items() if rows < self.heights[-1]}
+
+    @property
     def width(self) -> int:
         """Columns of a panel."""
         return self.lanes * self.vectors
@@ -63,26 +68,28 @@ class Sizes:
 
 
 def tile_vectors(target: Target) -> int:
-    """Vectors of a panel: the rows of the highest tile times so many fill the registers."""
+    """Vectors of a panel, if nothing else counts: the rows of the highest tile times so many fill the registers."""
     return 4 if target.registers > 16 and not _is_wide(target) else 2
 
 
-def tile_heights(target: Target, spills: bool = False) -> tuple[int, ...]:
-    """Rows of tiles, the highest first.  Wide vectors need more rows: a panel is read from the second cache for each.
+def tile_heights(target: Target, vectors: int, spills: bool = False) -> tuple[int, ...]:
+    """Rows of tiles of so many vectors, the highest first, for which there are registers beside a panel's row and a factor.
 
-    Bytes that are added in 16 bits first take two registers more.
+    Wide vectors need more rows: a panel is read from the second cache for each.  Bytes that are added in 16 bits first
+    take two registers more.
     """
-    if _is_wide(target):
-        return (12, 10, 8, 6, LOWEST)
-    return (5, LOWEST) if spills and target.registers <= 16 else (6, 5, LOWEST)
+    most = (target.registers - vectors - (3 if spills else 1)) // vectors
+    rows = (12, 10, 8, 6, LOWEST) if _is_wide(target) else (6, 5, LOWEST)
+    return tuple(each for each in rows if each <= most) if most > LOWEST else (most, most - 1)
 
 
 def _is_wide(target: Target) -> bool:
     return target.registers > 16 and target.vector_bytes >= 64
 
 
-# vectors of a panel -> how near to its peak the processor comes with the highest tile
+# vectors of a panel -> how near to its peak the processor comes with the highest tile, with 32 registers and with 16
 _NEARNESS = {4: 1.0, 3: 0.98, 2: 0.93, 1: 0.7}
+_NEARNESS_OF_16 = {3: 1.0, 2: 1.0, 1: 0.7}
 
 
 def choose_packing(
@@ -101,13 +108,14 @@ def choose_packing(
     if total.itemsize < 4:
         total = int32 if total.kind in "iu" else float32
     lanes = target.vector_bytes // total.itemsize
+    kind, *_ = *byte_packings(target, left, right, total), ""
     vectors = tile_vectors(target)
     if columns is not None and columns > 0:
+        near = {each: _NEARNESS[each] for each in range(vectors, 0, -1)}
+        near = _NEARNESS_OF_16 if target.registers <= 16 and kind != "8p4" else near
         vectors = min(
-            range(vectors, 0, -1),
-            key=lambda count: -(-columns // (count * lanes)) * count * lanes / _NEARNESS[count],
+            near, key=lambda count: -(-columns // (count * lanes)) * count * lanes / near[count]
         )
-    kind, *_ = *byte_packings(target, left, right, total), ""
     return name_packing(right, lanes * vectors, kind)
 
 
@@ -125,7 +133,7 @@ def make_plan(target: Target, statement: Contract) -> Plan:
         raise Unsupported(f"this processor does not take the packing {packing}")
     numbers = Numbers(left, right, total, together(packing), spills(packing))
     check_numbers(numbers)
-    return Plan(statement, numbers, lanes, vectors, tile_heights(target, numbers.spills))
+    return Plan(statement, numbers, lanes, vectors, tile_heights(target, vectors, numbers.spills))
 
 
 def measure(context: Context, plan: Plan) -> Sizes:
@@ -179,10 +187,10 @@ def _cut_panels(
     wanted = writer.binary("mul nsw", workers, integer(6))
     even = divide_up(writer, writer.binary("mul nsw", panels, blocks), wanted)
     # fewer rows than the lowest tile's take as long as it
-    busy = greatest(writer, least(writer, block, count), integer(LOWEST))
+    busy = greatest(writer, least(writer, block, count), integer(plan.heights[-1]))
     work = multiply_all(writer, [busy, inner, integer(plan.width)])
     worthwhile = divide_up(writer, integer(CHUNK_WORK), work)
-    unit = panels_at_once(writer, count)
+    unit = panels_at_once(writer, plan, count)
     group = divide_up(writer, greatest(writer, even, worthwhile), unit)
     group = writer.binary("mul nsw", group, unit)
     alone = writer.compare("icmp eq", workers, integer(1))
@@ -190,10 +198,10 @@ def _cut_panels(
     return greatest(writer, least(writer, group, panels), integer(1))
 
 
-def panels_at_once(writer: Writer, rows: Ssa) -> Ssa:
+def panels_at_once(writer: Writer, plan: Plan, rows: Ssa) -> Ssa:
     """How many panels so many rows go through side by side."""
     at_once = integer(1)
-    for few, panels in sorted(FEW.items(), reverse=True):
+    for few, panels in sorted(plan.few.items(), reverse=True):
         fewer = writer.compare("icmp sle", rows, integer(few))
         at_once = writer.select(fewer, integer(panels), at_once)
     return at_once

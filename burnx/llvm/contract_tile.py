@@ -17,6 +17,7 @@ from burnx.llvm.contract_numbers import (
 from burnx.llvm.contract_rows import count_loop
 from burnx.llvm.writer import Ssa, Writer, integer
 
+LINE_BYTES = 64
 AHEAD = Ssa("%ahead", "i64")
 SPILLED = Ssa("%spilled", "i64")
 
@@ -54,6 +55,16 @@ class Tile:
         return vector(self.lanes, self.numbers.type)
 
 
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """A tile and where its rows and panels are; ``ahead`` are the bytes to the next panel."""
+
+    tile: Tile
+    lefts: Sequence[Ssa]
+    rights: Sequence[Ssa]
+    ahead: Ssa
+
+
 def call_tile(
     writer: Writer,
     tile: Tile,
@@ -80,6 +91,18 @@ def call_tile(
     writer.line(f"call void @{name}({listed})")
 
 
+def inline_tile(
+    writer: Writer,
+    tile: Tile,
+    left: Ssa,
+    rights: Sequence[Ssa],
+    inner: Sequence[Inner],
+    ahead: Ssa,
+) -> list[Ssa]:
+    """The sums of a tile worked out here, row after row, where they are wanted in registers."""
+    return _emit_sums(writer, replace(tile, ahead=True), left, rights, inner, ahead)
+
+
 def _is_number(value: Ssa) -> bool:
     return value.name.lstrip("-").isdigit()
 
@@ -104,19 +127,33 @@ def _emit_function(
     parameters = [left, sums, *rights, *(each for each in given if not _is_number(each))]
     parameters += [AHEAD] if tile.ahead else []
     parameters += [SPILLED] if tile.numbers.spills else []
+    if tile.numbers.spills:
+        inner = [*inner[:-1], replace(inner[-1], spilled=SPILLED)]
+    _keep(writer, tile, _emit_sums(writer, tile, left, rights, inner, AHEAD), sums)
+    writer.line("ret void")
+    head = f"define internal void @{name}({', '.join(map(str, parameters))}) noinline nounwind {{"
+    return "\n".join([head, "entry:", *writer.lines, "}"])
+
+
+def _emit_sums(
+    writer: Writer,
+    tile: Tile,
+    left: Ssa,
+    rights: Sequence[Ssa],
+    inner: Sequence[Inner],
+    ahead: Ssa,
+) -> list[Ssa]:
     lefts = [
         writer.load("ptr", writer.pointer(left, integer(row), "ptr"), 8) for row in range(tile.rows)
     ]
     zero = Ssa("zeroinitializer", tile.type)
     first = [zero] * (tile.rows * tile.rights * tile.vectors)
-    totals = _emit_loops(writer, tile, lefts, rights, inner, first)
-    if tile.numbers.spills:
-        for place, right in enumerate(rights):
-            _emit_spilled(writer, tile, lefts, (place, right), inner[0], totals)
-    _keep(writer, tile, totals, sums)
-    writer.line("ret void")
-    head = f"define internal void @{name}({', '.join(map(str, parameters))}) noinline nounwind {{"
-    return "\n".join([head, "entry:", *writer.lines, "}"])
+    sides = Sides(tile, lefts, rights, ahead)
+    totals = _emit_loops(writer, sides, inner, first)
+    if inner[0].spilled is not None:
+        for place in range(len(rights)):
+            _emit_spilled(writer, sides, place, inner[0], totals)
+    return totals
 
 
 def _keep(writer: Writer, tile: Tile, sums: Sequence[Ssa], where: Ssa) -> None:
@@ -127,67 +164,58 @@ def _keep(writer: Writer, tile: Tile, sums: Sequence[Ssa], where: Ssa) -> None:
         writer.store(each, writer.pointer(where, slot, tile.numbers.type), size)
 
 
-def _emit_loops(
-    writer: Writer,
-    tile: Tile,
-    lefts: Sequence[Ssa],
-    rights: Sequence[Ssa],
-    inner: Sequence[Inner],
-    sums: list[Ssa],
-) -> list[Ssa]:
+def _emit_loops(writer: Writer, sides: Sides, inner: Sequence[Inner], sums: list[Ssa]) -> list[Ssa]:
+    """One loop over k inside the other.  Left rows share an offset that moves, right pointers move themselves."""
     loop, deeper = inner[0], inner[1:]
-    zero = integer(0)
+    many = len(sides.rights)
 
     def turn(_: Ssa, carried: list[Ssa]) -> list[Ssa]:
-        left, right, now = carried[0], carried[1], carried[2:]
-        ours = [move(writer, each, right) for each in rights]
+        left, ours, now = carried[0], carried[1 : 1 + many], carried[1 + many :]
         if deeper:
-            rows = [move(writer, each, left) for each in lefts]
-            after = _emit_loops(writer, tile, rows, ours, deeper, now)
+            rows = [move(writer, each, left) for each in sides.lefts]
+            there = replace(sides, lefts=rows, rights=ours)
+            after = _emit_loops(writer, there, deeper, now)
         else:
-            if tile.ahead:
-                _ask_for(writer, move(writer, ours[0], AHEAD))
-            after = _emit_turn(writer, tile, [(each, left) for each in lefts], ours, now)
+            if sides.tile.ahead:
+                _ask_for(writer, sides.tile, move(writer, ours[0], sides.ahead))
+            lefts = [(each, left) for each in sides.lefts]
+            after = _emit_turn(writer, sides.tile, lefts, ours, now)
         left = writer.binary("add nsw", left, loop.left)
-        right = writer.binary("add nsw", right, loop.right)
-        return [left, right, *after]
+        return [left, *(move(writer, each, loop.right) for each in ours), *after]
 
-    return count_loop(writer, loop.extent, turn, [zero, zero, *sums])[2:]
+    return count_loop(writer, loop.extent, turn, [integer(0), *sides.rights, *sums])[1 + many :]
 
 
-def _emit_spilled(
-    writer: Writer,
-    tile: Tile,
-    lefts: Sequence[Ssa],
-    panel: tuple[int, Ssa],
-    loop: Inner,
-    sums: list[Ssa],
-) -> None:
+def _emit_spilled(writer: Writer, sides: Sides, place: int, loop: Inner, sums: list[Ssa]) -> None:
     """Add to the sums of a panel what was spilled when it was packed."""
-    place, right = panel
+    tile, right, spilled = sides.tile, sides.rights[place], loop.spilled
+    assert spilled is not None
     count, width = tile.vectors, tile.rights * tile.vectors
     ours = [row * width + place * count + each for row in range(tile.rows) for each in range(count)]
     weights = move(writer, right, writer.binary("mul nsw", loop.extent, loop.right))
-    step = writer.binary("mul nsw", SPILLED, loop.right)
+    step = writer.binary("mul nsw", spilled, loop.right)
     columns = integer(tile.vectors * tile.lanes)
     offsets = writer.pointer(move(writer, weights, step), columns, "i32")
 
     def turn(entry: Ssa, carried: list[Ssa]) -> list[Ssa]:
         offset = writer.load("i32", writer.pointer(offsets, entry, "i32"), 4)
         offset = writer.convert("sext", offset, "i64")
-        here = move(writer, weights, carried[0])
-        after = _emit_turn(writer, tile, [(each, offset) for each in lefts], [here], carried[1:])
-        return [writer.binary("add nsw", carried[0], loop.right), *after]
+        here, lefts = carried[0], [(each, offset) for each in sides.lefts]
+        after = _emit_turn(writer, tile, lefts, [here], carried[1:])
+        return [move(writer, here, loop.right), *after]
 
-    found = count_loop(writer, SPILLED, turn, [integer(0), *(sums[each] for each in ours)])
+    found = count_loop(writer, spilled, turn, [weights, *(sums[each] for each in ours)])
     for slot, total in zip(ours, found[1:], strict=True):
         sums[slot] = total
 
 
-def _ask_for(writer: Writer, pointer: Ssa) -> None:
-    """Have memory brought into the second cache; any address will do."""
+def _ask_for(writer: Writer, tile: Tile, pointer: Ssa) -> None:
+    """Have a panel's row brought into the second cache; any address will do."""
     read, near, data = integer(0, "i32"), integer(2, "i32"), integer(1, "i32")
-    writer.call("void", "llvm.prefetch.p0", pointer, read, near, data)
+    row_bytes = tile.vectors * tile.lanes * tile.numbers.right_bytes
+    for offset in range(0, row_bytes, LINE_BYTES):
+        place = move(writer, pointer, integer(offset))
+        writer.call("void", "llvm.prefetch.p0", place, read, near, data)
 
 
 def _emit_turn(

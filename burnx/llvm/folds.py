@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from burnx.dtype import DType, bool_, dtype_name, float32, float64, is_float
+from burnx.kernels.blocking import is_written_out, written_out
 from burnx.kernels.ir import (
     Accumulator,
     Apply,
@@ -117,7 +119,18 @@ def _fold_in_turns(context: Context, fold: Fold) -> list[Ssa]:
             _take(context, each, old) for each, old in zip(fold.accumulators, values, strict=True)
         ]
 
+    if context.count > 1 and is_written_out(fold):
+        return _nest(context, fold.loops[:-1], first, partial(_write_out, context, fold), body)
     return _nest(context, fold.loops, first, innermost, body)
+
+
+def _write_out(context: Context, fold: Fold, values: list[Ssa]) -> list[Ssa]:
+    """The turns of the innermost loop one after the other."""
+    turns = written_out(fold)
+    context.facts["keep", id(turns)] = turns  # identities are keys of what was worked out
+    for turn in turns:
+        values = [_take(context, each, old) for each, old in zip(turn, values, strict=True)]
+    return values
 
 
 # --- the innermost loop in lanes ------------------------------------------------------------------------------------

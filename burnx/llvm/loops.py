@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from burnx.dtype import bool_
+from burnx.kernels.blocking import share_loads
 from burnx.kernels.ir import (
     Carry,
     Constant,
@@ -157,6 +158,7 @@ def last_full(context: Context, start: Ssa, stop: Ssa, step: int) -> Ssa:
 
 
 _LONG, _LIGHT = 32, 16  # turns of a fold, and values in it
+_HEAVY = 64  # instructions of a few windows and what follows them
 
 
 def _registers(body: Sequence[Statement]) -> int:
@@ -164,6 +166,8 @@ def _registers(body: Sequence[Statement]) -> int:
     folds = [each for each in walk(tuple(body)) if isinstance(each, Fold)]
     extents = [extent for fold in folds for _, extent in fold.loops]
     values = [value for each in walk(tuple(body)) for value in statement_values(each)]
+    if folds and all(map(share_loads, folds)):  # they wait less than what is heavy behind them
+        return 2 if weight(values) > _HEAVY else 1
     is_long = any(not isinstance(extent, int) or extent > _LONG for extent in extents)
     return 4 if is_long and len(nodes(values)) <= _LIGHT else 1
 

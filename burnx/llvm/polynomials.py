@@ -90,6 +90,14 @@ def exp_near(calc: Calculator, x: Ssa) -> Ssa:
     return calc.fma(_exp_part(calc, rest), scale, scale)
 
 
+def exp_plus_one(calc: Calculator, x: Ssa) -> Ssa:
+    """exp(x) + 1 within 1.1 units in the last place: what is too small to be scaled at once is lost beside the 1."""
+    n, rest = _reduce(calc, calc.clip(x, -86.0, 89.0))
+    scale = _power_of_two(calc, n, 1)  # half of 2**n, which may be too large itself
+    halved = calc.fma(_exp_part(calc, rest), scale, scale)
+    return calc.fma(halved, 2.0, 1.0)
+
+
 def expm1(calc: Calculator, x: Ssa) -> Ssa:
     """Within 2 units in the last place."""
     return calc.binary("copysign", _expm1_near(calc, calc.clip(x, -25.0, 89.0)), x)

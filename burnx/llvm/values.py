@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from burnx.dtype import DType, float32, int32
 from burnx.kernels.ir import Apply, Cast, Constant, Inside, Load, Local, Position, Value, operands
+from burnx.llvm.calculator import Calculator
 from burnx.llvm.context import Context
 from burnx.llvm.dtypes import like, mangled, memory_type
 from burnx.llvm.functions import apply
@@ -14,6 +15,7 @@ from burnx.llvm.inside import inside
 from burnx.llvm.literals import like_literal, literal, widen
 from burnx.llvm.memory import load
 from burnx.llvm.numbers import cast, from_index, reinterpret, resize_integer
+from burnx.llvm.polynomials import exp_plus_one
 from burnx.llvm.ranges import is_whole, range_of
 from burnx.llvm.writer import Ssa
 
@@ -51,7 +53,7 @@ def _work_out(context: Context, value: Value) -> Ssa:
             known[id(current)] = found
             todo.pop()
             continue
-        parts = () if isinstance(current, Inside) else operands(current)
+        parts = _parts(current)
         missing = [
             part for part in parts if id(part) not in known and not _found(context, known, part)
         ]
@@ -64,6 +66,24 @@ def _work_out(context: Context, value: Value) -> Ssa:
         )
         todo.pop()
     return known[id(value)]
+
+
+def _parts(value: Value) -> tuple[Value, ...]:
+    """What has to be worked out before a value."""
+    if isinstance(value, Inside):
+        return ()
+    exponent = _of_exp_plus_one(value)
+    return operands(value) if exponent is None else (exponent,)
+
+
+def _of_exp_plus_one(value: Value) -> Value | None:
+    """x of exp(x) + 1 in float32, which is less work than its parts; None of all else."""
+    if not isinstance(value, Apply) or value.function != "add" or value.dtype != float32:
+        return None
+    for one, other in (value.arguments, value.arguments[::-1]):
+        if isinstance(one, Constant) and one.value == 1 and isinstance(other, Apply):
+            return other.arguments[0] if other.function == "exp" else None
+    return None
 
 
 def _found(context: Context, known: dict[int, Ssa], value: Value) -> bool:
@@ -85,6 +105,8 @@ def _constant(context: Context, value: Constant, arguments: list[Ssa]) -> Ssa:
 
 
 def _apply(context: Context, value: Apply, arguments: list[Ssa]) -> Ssa:
+    if _of_exp_plus_one(value) is not None:
+        return exp_plus_one(Calculator(context.writer), arguments[0])
     lanes = context.count if any(each.type.startswith("<") for each in arguments) else 1
     whole = [widen(context.writer, each, lanes) for each in arguments]
     return apply(context, value.function, whole, value.arguments[-1].dtype)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from burnx.dtype import float32
-from burnx.kernels.blocking import SIDE, block_windows
+from burnx.kernels.blocking import SIDE, SLICE, block_windows
 from burnx.kernels.ir import (
     Accumulator,
     Apply,
@@ -34,21 +34,33 @@ SIZES = ("height", "width", "channels", "wide", "step")
 H, W, C, WIDE, STEP = (symbol(name) for name in SIZES)
 
 
-def depthwise(in_place=False, taps=3, function="add"):
-    """y = relu(depthwise(x, w)) or, in place, y = y + depthwise(x, w)."""
+def depthwise(in_place=False, taps=3, function="add", near=None, heavy=False):
+    """y = relu(depthwise(x, w)) or, in place, y = y + depthwise(x, w); ``heavy``: the sigmoid of it.
+
+    ``near``: the step and the channels, if they are numbers.
+    """
     x, w, y = (Buffer(name, float32) for name in "xwy")
     i, j, c, u, v = (symbol(name) for name in "ijcuv")
-    data = Load(x, ((i * STEP + u) * WIDE + j * STEP + v) * C + c)
-    value = Apply("mul", (data, Load(w, (u * taps + v) * C + c)), float32)
+    step, channels = near or (STEP, C)
+    data = Load(x, ((i * STEP + u) * WIDE * C) + (j * step + v) * channels + c)
+    value = Apply("mul", (data, Load(w, u * taps * C + v * channels + c)), float32)
     fold = Fold((Accumulator("sum", function, value),), (("u", taps), ("v", taps)))
     total = Local("sum", float32)
-    place = (i * W + j) * C + c
+    place = i * W * C + j * channels + c
     other = Load(y, place) if in_place else Constant(0.0, float32)
     changed = Apply("add" if in_place else "max", (total, other), float32)
+    if heavy:
+        changed = sigmoid(total)
     body = (fold, Let("out", changed), Store(y, place, Local("out", float32)))
     lanes = Loop("c", C, body, lanes=True)
     rows = Loop("i", H, (Loop("j", W, (lanes,), parallel=True),), parallel=True)
     return Kernel((x, w, y), SIZES, (rows,))
+
+
+def sigmoid(value):
+    one = Constant(1.0, float32)
+    power = Apply("exp", (Apply("neg", (value,), float32),), float32)
+    return Apply("div", (one, Apply("add", (power, one), float32)), float32)
 
 
 @cache
@@ -63,7 +75,19 @@ def both(**how):
 @pytest.mark.parametrize("step", [1, 2])
 @pytest.mark.parametrize("width", range(2 * SIDE + 3))
 def test_blocks_give_the_same(how, step, width):
-    height, channels, taps = 3, 21, how.get("taps", 3)
+    check_blocks(how, step, width, 21)
+
+
+@pytest.mark.parametrize("how", [{}, {"taps": 5}, {"heavy": True}, {"function": "max"}])
+@pytest.mark.parametrize("step", [1, 2])
+@pytest.mark.parametrize("channels", [1, 8, 19, SLICE, SLICE + 7, 2 * SLICE + 16])
+def test_neighbours_at_known_distances_share_what_they_load(how, step, channels):
+    for width in (SIDE - 1, 2 * SIDE + 1):
+        check_blocks({**how, "near": (step, channels)}, step, width, channels)
+
+
+def check_blocks(how, step, width, channels):
+    height, taps = 3, how.get("taps", 3)
     wide = max(width - 1, 0) * step + taps
     high = (height - 1) * step + taps
     x, w = random(1, (high, wide, channels), float32), random(2, (taps, taps, channels), float32)

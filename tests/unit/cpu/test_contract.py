@@ -176,8 +176,8 @@ def test_same_bits_on_any_number_of_threads(names, sizes):
 
 
 @cache
-def product_with_body(stored):
-    """relu(a @ b + bias + residual), cast to ``stored``; and the sums themselves."""
+def product_with_body(stored, columns=None):
+    """relu(a @ b + bias + residual), cast to ``stored``; and the sums themselves.  Panels fit so many columns."""
     a, b, bias, residual, sums = (Buffer(name, float32) for name in ("a", "b", "e", "r", "s"))
     c = Buffer("c", DTYPES[stored])
     total = Local("sum", float32)
@@ -188,7 +188,7 @@ def product_with_body(stored):
         Store(c, m * N + n, Cast(Local("kept", float32), DTYPES[stored])),
         Store(sums, n * M + m, total),
     )
-    packing = choose_packing(find_target(), float32, float32, float32)
+    packing = choose_packing(find_target(), float32, float32, float32, columns)
     left, right = Load(a, m * K + k), Load(b, 0)
     rows, inner = (("m", M),), (("k", K),)
     statement = Contract("sum", rows, ("n", N), inner, left, right, float32, body, packing, True)
@@ -198,8 +198,21 @@ def product_with_body(stored):
 @settings(deadline=None, max_examples=40)
 @given(st.sampled_from(("float32", "float16", "uint8")), st.tuples(sized(), sized(), sized()))
 def test_body_sees_rows_columns_and_sums(stored, sizes):
+    check_product_with_body(stored, sizes)
+
+
+@pytest.mark.parametrize("vectors", [1, 2, 3, 6])
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 7, 23, 49, 245])
+@pytest.mark.parametrize("inner", [0, 16, 27])
+def test_bodies_behind_whole_panels_of_any_width(vectors, rows, inner):
+    width = vectors * find_target().lanes
+    for columns in (width, width + 1):
+        check_product_with_body("float32", (rows, columns, inner), width)
+
+
+def check_product_with_body(stored, sizes, fitting=None):
     rows, columns, inner = sizes
-    function, packing = product_with_body(stored)
+    function, packing = product_with_body(stored, fitting)
     a, b = random(1, (rows, inner), float32), random(2, (inner, columns), float32)
     bias, residual = random(3, (columns,), float32), random(4, (rows, columns), float32)
     c, sums = np.zeros((rows, columns), DTYPES[stored]), np.zeros((columns, rows), np.float32)

@@ -189,6 +189,18 @@ def test_polynomials_keep_their_bounds(function: str) -> None:
     np.testing.assert_array_equal(np.signbit(out[zero]), np.signbit(exact[zero].astype(np.float32)))
 
 
+def test_one_more_than_exp_keeps_its_bound() -> None:
+    from kernels import number
+
+    x = dense()
+    out = np.zeros_like(x)
+    kernel = elementwise(lambda a: apply("add", apply("exp", a), number(1.0)), [float32], float32)
+    Compiled(kernel).run(x, out, n=x.size)
+    with np.errstate(all="ignore"):
+        exact = np.exp(x.astype(np.float64)) + 1
+    assert ulps(out, exact).max() <= 1.1
+
+
 def test_powers_keep_their_bound() -> None:
     random = np.random.default_rng(1)
     edges = np.array([0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 2, -2, 0.5, -0.5, 3, 1e-45, 1e38])
