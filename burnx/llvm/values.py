@@ -143,7 +143,11 @@ def _low_bits(context: Context, value: Value) -> Ssa | None:
     if not isinstance(value, Cast) or value.bits or value.value.dtype != float32:
         return None
     number, known = value.value, range_of(value.value)
-    found = _find(context, number) if is_whole(number) and known.within(-EXACT, EXACT) else None
+    if not is_whole(number) or not known.within(-EXACT, EXACT):
+        return None
+    if isinstance(number, Apply) and number.function == "round":
+        (number,) = number.arguments
+    found = _find(context, number)
     if found is None:
         return None
     type_ = like(found.type, "i32")
