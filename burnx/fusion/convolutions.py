@@ -11,6 +11,7 @@ from burnx.fusion.clusters import Cluster
 from burnx.fusion.elementwise import fill, steps_as_one
 from burnx.fusion.expressions import Expressions, as_stored, dtype_of
 from burnx.fusion.geometry import Geometry, Pads, geometry, parts
+from burnx.fusion.narrow import BYTES
 from burnx.fusion.orders import channels_last
 from burnx.fusion.products import accumulating, at_least_one, copied, loops_of, variables
 from burnx.fusion.scheduler import Scheduler, writer
@@ -30,7 +31,7 @@ from burnx.kernels.ir import (
     Value,
     in_loops,
 )
-from burnx.kernels.packing import pack
+from burnx.kernels.packing import pack_all
 from burnx.program import Instruction, Var
 from burnx.shape import Dim, product, substitute
 
@@ -43,7 +44,7 @@ def write_conv(scheduler: Scheduler, seed: Instruction) -> None:
     x = seed.inputs[0]
     assert x is not None
     sums = accumulating(dtype_of(x), seed.attributes["dtype"])
-    source = _source(scheduler, x, made, sums)
+    source = _source(scheduler, x, made, dtype_of(x) if dtype_of(x) in BYTES else sums)
     write = _write_depthwise if made.is_depthwise else _write_product
     if all(step == 1 for step in made.every):
         if not write_winograd(scheduler, cluster, made, source, sums):
@@ -53,38 +54,38 @@ def write_conv(scheduler: Scheduler, seed: Instruction) -> None:
         (write if 0 not in part.kernel else _write_zeros)(scheduler, cluster, part, source, sums)
 
 
-def _source(scheduler: Scheduler, x: Var, made: Geometry, sums: DType) -> Storage:
-    """The data with its zeros around and between, channels innermost."""
+def _source(scheduler: Scheduler, x: Var, made: Geometry, dtype: DType) -> Storage:
+    """The data with what is around and between, channels innermost."""
     wanted = made.margin
     found = None if scheduler.is_virtual(x) else scheduler.in_memory(x)
-    if found is not None and not made.is_spread and _serves(found, wanted, sums, made):
+    if found is not None and not made.is_spread and _serves(found, wanted, dtype, made):
         return found
-    key = (x, (sums, wanted, made.spread))
+    key = (x, (dtype, wanted, made.fill, made.spread))
     kept = scheduler.copies.get(key)
     if kept is not None:
         return kept
     apart = (1, 1, *made.spread) if made.is_spread else ()
     margin = wanted if any(map(any, wanted)) else ()
-    storage = Storage(
-        sums, made.source, order=channels_last(len(made.source)), margin=margin, apart=apart
-    )
+    order = channels_last(len(made.source))
+    storage = Storage(dtype, made.source, order=order, margin=margin, fill=made.fill, apart=apart)
 
     def element(at: Expressions, index: tuple[Dim, ...]) -> Value:
         value = at.value(x, index)
-        return as_stored(value if value.dtype == sums else Cast(value, sums), sums)
+        return as_stored(value if value.dtype == dtype else Cast(value, dtype), dtype)
 
     fill(scheduler, storage, made.source, element, "")
     scheduler.copies[key] = storage
     return storage
 
 
-def _serves(found: Storage, wanted: Pads, sums: DType, made: Geometry) -> bool:
+def _serves(found: Storage, wanted: Pads, dtype: DType, made: Geometry) -> bool:
     margin = found.margin or ((0, 0),) * len(wanted)
-    enough = all(a <= c and b <= d for (a, b), (c, d) in zip(wanted, margin, strict=True))
+    right = found.fill == made.fill or not any(map(any, wanted))
+    enough = right and all(a <= c and b <= d for (a, b), (c, d) in zip(wanted, margin, strict=True))
     solid = [axis for axis in found.order if made.source[axis] != 1]
     last = not solid or solid[-1] == 1 or made.source[1] == 1
     return (
-        found.dtype == sums
+        found.dtype == dtype
         and enough
         and (
             last
@@ -133,8 +134,10 @@ def _write_product(
     column = at.variable(outs)
     inner = variables(at, (*made.kernel, each), tuple(range(len(made.kernel) + 1)))
     left = _window(at, source, made, rows[0], rows[1:], inner[:-1], group * each + inner[-1])
-    packing = scheduler.traits.packing(sums, sums, sums, outs if isinstance(outs, int) else 64)
-    right = _weights(scheduler, at, made, packing, sums, (group, column, inner))
+    weights = dtype_of(made.weights) if source.dtype in BYTES else sums
+    columns = outs if isinstance(outs, int) else 64
+    packing = scheduler.traits.packing(source.dtype, weights, sums, columns)
+    right, packing = _weights(scheduler, at, made, packing, weights, (group, column, inner))
     name = at.name("p")
     channel = group * outs + (0 if outs == 1 else column)
     behind = write_behind(
@@ -146,8 +149,6 @@ def _write_product(
         channels_last(len(made.result)),
     )
     loops = loops_of(at, inner)
-    if made.weights.array is None:
-        packing = ""
     if packing:
         loops, left = _joined(loops, left)
     statement = Contract(
@@ -174,35 +175,34 @@ def _weights(
     at: Expressions,
     made: Geometry,
     packing: str,
-    sums: DType,
+    dtype: DType,
     index: tuple[Dim, Dim, list[Dim]],
-) -> Load:
-    """The weights as matrices (kernel and channels, outputs), one a group; packed if they are known."""
+) -> tuple[Load, str]:
+    """(the weights as matrices (kernel and channels, outputs), one a group, how they are packed if they are known)."""
     weight = made.weights
     group, column, inner = index
     rank = len(made.weight)
     if weight.array is not None:
         lead = (made.groups, made.weight[0] // made.groups, *made.weight[1:])
-        array = weight.array.astype(sums, copy=False).reshape(lead)
+        array = weight.array.astype(dtype, copy=False).reshape(lead)
         moved = array.transpose((0, *range(3, rank + 1), 2, 1))
         matrices = moved.reshape((made.groups, -1, lead[1]))
-        parts = [
-            pack(matrix, packing) if packing else np.ascontiguousarray(matrix).reshape(-1)
-            for matrix in matrices
-        ]
-        joined = np.concatenate(parts) if len(parts) > 1 else parts[0]
+        if packing:
+            joined, size, packing = pack_all(list(matrices), packing)
+        else:
+            joined = np.ascontiguousarray(matrices).reshape(-1)
+            size = joined.size // made.groups
         let_go(weight.array)
         storage = Storage(joined.dtype, (int(joined.size),), "constant", array=joined)
-        start = group * int(parts[0].size)
         if packing:
-            return Load(at.buffer(storage), start)
+            return Load(at.buffer(storage), group * size), packing
         place: Dim = 0
-        for size, each in zip((*made.kernel, made.weight[1]), inner, strict=True):
-            place = place * size + each
-        return Load(at.buffer(storage), start + place * lead[1] + column)
+        for extent, each in zip((*made.kernel, made.weight[1]), inner, strict=True):
+            place = place * extent + each
+        return Load(at.buffer(storage), group * size + place * lead[1] + column), ""
     outs = made.weight[0] // made.groups
-    storage = _weights_moved(scheduler, made, sums)
-    return at.load(storage, (group * outs + column, inner[-1], *inner[:-1]))
+    storage = _weights_moved(scheduler, made, dtype)
+    return at.load(storage, (group * outs + column, inner[-1], *inner[:-1])), ""
 
 
 def _weights_moved(scheduler: Scheduler, made: Geometry, sums: DType) -> Storage:
@@ -243,7 +243,8 @@ def _write_depthwise(
     weights = _depthwise_weights(scheduler, made, sums)
     factor = at.load(weights, (channel, 0, *taps))
     name = at.name("f")
-    value: Value = Apply("mul", (data, factor), sums)
+    number = data if data.dtype == sums else Cast(data, sums)
+    value: Value = Apply("mul", (number, factor), sums)
     behind = write_behind(
         scheduler,
         at,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,9 +39,19 @@ def fold(
                 folded[var] = Var(var.type, array)
         readers.subtract(original.inputs)
         for operand in original.inputs:
-            if operand is not None and readers[operand] == 0 and operand not in kept:
-                folded.pop(operand, None)  # its memory is not needed any longer
+            if operand is not None and readers[operand] == 0:
+                _let_go(operand, folded, spread, kept)
     return _without_unread(left, spread, {folded.get(var, var) for var in kept})
+
+
+def _let_go(
+    var: Var, folded: dict[Var, Var], spread: dict[Var, Any], kept: Collection[Var]
+) -> None:
+    """Forget the memory of a value that is not needed any longer."""
+    if var not in kept:
+        folded.pop(var, None)
+    if var in spread:
+        spread[var] = None
 
 
 def _without_unread(
@@ -82,10 +92,12 @@ def _folded(instruction: Instruction, spread: dict[Var, Any]) -> list[Any] | Non
         return None
     sizes = [_fixed_size(var) for var in instruction.outputs]
     given = sum(array.size for array in operands if array is not None)
-    if None in sizes or sum(size or 0 for size in sizes) > max(given, MOST):
-        if instruction.primitive == "broadcast" and None not in sizes:
-            (var,) = instruction.outputs
-            spread[var] = primitive.evaluate(*operands, **instruction.attributes)
+    total = sum(size or 0 for size in sizes)
+    if instruction.primitive == "broadcast" and None not in sizes and total > given:
+        (var,) = instruction.outputs
+        spread[var] = primitive.evaluate(*operands, **instruction.attributes)
+        return None
+    if None in sizes or total > max(given, MOST):
         return None
     try:
         result = primitive.evaluate(*operands, **instruction.attributes)

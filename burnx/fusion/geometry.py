@@ -44,6 +44,7 @@ class Geometry:
     weights: Var
     first: Numbers
     every: Numbers
+    fill: int = 0  # what stands around the data
 
     @property
     def kernel(self) -> Shape:
@@ -59,7 +60,7 @@ class Geometry:
 
     @property
     def margin(self) -> Pads:
-        """The zeros around each axis of the data."""
+        """How many elements stand around each axis of the data."""
         return ((0, 0), (0, 0), *((max(a, 0), max(b, 0)) for a, b in self.pads))
 
     def place(self, rows: list[Dim]) -> list[Dim]:
@@ -87,6 +88,7 @@ def geometry(seed: Instruction) -> Geometry:
         w,
         (0,) * len(ones),
         ones,
+        given.get("fill", 0),
     )
     if not whole.is_spread or not _has_parts(whole):
         return whole

@@ -1,21 +1,30 @@
-"""The zeros around the data of convolutions: they lie in memory around the value, and padding with zeros adds to them."""
+"""What is around the data of convolutions, mostly zeros: it lies in memory around the value; padding with zeros adds to it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from burnx.fusion.clusters import Uses
 from burnx.fusion.expressions import shape_of
 from burnx.fusion.geometry import Pads, geometry
+from burnx.fusion.narrow import BYTES
 from burnx.program import Instruction, Var
 from burnx.shape import Shape
 from burnx.types import TensorType
 
 
-def find_margins(uses: Uses) -> dict[Var, Pads]:
-    """The zeros that convolutions read around a value."""
-    found: dict[Var, Pads] = {}
+@dataclass(frozen=True, slots=True)
+class Margin:
+    """How many elements are around each axis of a value, and what they are."""
+
+    widths: Pads
+    fill: int = 0
+
+
+def find_margins(uses: Uses) -> dict[Var, Margin]:
+    """What convolutions read around a value; where they want different things, what the first one wants."""
+    found: dict[Var, Margin] = {}
     for instruction in uses.instructions:
         if instruction.primitive != "conv":
             continue
@@ -23,26 +32,27 @@ def find_margins(uses: Uses) -> dict[Var, Pads]:
         wanted = made.margin
         if var is None or not any(map(any, wanted)) or made.is_spread:
             continue
-        known = found.get(var, ((0, 0),) * len(wanted))
-        found[var] = tuple(
-            (max(a, c), max(b, d)) for (a, b), (c, d) in zip(wanted, known, strict=True)
-        )
+        known = found.get(var, Margin(wanted, made.fill))
+        if known.fill == made.fill:
+            pairs = zip(wanted, known.widths, strict=True)
+            found[var] = replace(
+                known, widths=tuple((max(a, c), max(b, d)) for (a, b), (c, d) in pairs)
+            )
     return found
 
 
 def without_padding(uses: Uses) -> Sequence[Instruction]:
-    """The instructions, with zeros that only convolutions read left to their own pads.
+    """The instructions, with zeros that only convolutions read left to their own pads; of bytes any one number.
 
     Between the two may be movement that leaves the order of elements as it is but for axes of size 1, and transposes.
     """
     changed: dict[Instruction, Instruction | None] = {}
     for pad in uses.instructions:
-        widths = _zeros_around(pad)
-        source = pad.inputs[0] if widths is not None else None
-        if widths is None or source is None:
+        around, source = _around(pad), pad.inputs[0] if pad.inputs else None
+        if around is None or source is None:
             continue
         found: dict[Instruction, Instruction | None] = {pad: None}
-        if _leave_out(uses, pad.outputs[0], (source, widths), found):
+        if _leave_out(uses, pad.outputs[0], (source, around), found):
             changed |= found
     if not changed:
         return uses.instructions
@@ -50,19 +60,22 @@ def without_padding(uses: Uses) -> Sequence[Instruction]:
     return [each for each in after if each is not None]
 
 
-def _zeros_around(pad: Instruction) -> Pads | None:
-    """How many zeros an instruction puts around each axis, if it does."""
+def _around(pad: Instruction) -> Margin | None:
+    """What an instruction puts around each axis, if it does: zeros, or bytes."""
     if pad.primitive != "pad" or pad.binds:
         return None
     value, attributes = pad.inputs[1], pad.attributes
     widths = tuple(zip(attributes["low"], attributes["high"], strict=True))
     known = all(isinstance(each, int) and each >= 0 for pair in widths for each in pair)
-    if not known or value is None or value.array is None or value.array.any():
+    if not known or value is None or value.array is None:
         return None
-    return widths
+    if not value.array.any():
+        return Margin(widths)
+    is_byte = value.array.dtype in BYTES and value.array.size == 1
+    return Margin(widths, int(value.array.reshape(()))) if is_byte else None
 
 
-Unpadded = tuple[Var, Pads]  # a value, and the zeros that are missing around it
+Unpadded = tuple[Var, Margin]  # a value, and what is missing around it
 
 
 def _leave_out(
@@ -90,20 +103,26 @@ Made = tuple[Instruction, Unpadded]
 
 
 def _with_pads(conv: Instruction, given: Unpadded) -> Made | None:
-    (source, widths), attributes = given, conv.attributes
-    if any(map(any, widths[:2])) or any(step > 1 for step in attributes["spread"]):
+    (source, around), attributes = given, conv.attributes
+    widths, own = around.widths, attributes.get("fill", 0)
+    spread = any(step > 1 for step in attributes["spread"])
+    if any(map(any, widths[:2])) or spread:
+        return None
+    if own != around.fill and (own or any(map(any, attributes["pads"]))):
         return None
     pads = tuple(
         (a + low, b + high)
         for (a, b), (low, high) in zip(attributes["pads"], widths[2:], strict=True)
     )
-    made = _like(conv, (source, *conv.inputs[1:]), conv.outputs, {**attributes, "pads": pads})
+    changed = {**attributes, "pads": pads, "fill": around.fill}
+    made = _like(conv, (source, *conv.inputs[1:]), conv.outputs, changed)
     return made, given
 
 
 def _moved(reader: Instruction, given: Unpadded) -> Made | None:
     """A reshape or transpose of the unpadded value."""
-    (source, widths), (var,) = given, reader.outputs[:1]
+    (source, around), (var,) = given, reader.outputs[:1]
+    widths = around.widths
     axes = _origins(reader)
     lost = [pair for axis, pair in enumerate(widths) if axes is None or axis not in axes]
     if axes is None or any(map(any, lost)):
@@ -116,7 +135,8 @@ def _moved(reader: Instruction, given: Unpadded) -> Made | None:
     kind = var.type
     assert isinstance(kind, TensorType)
     target = Var(replace(kind, shape=shape))
-    return _like(reader, (source,), (target,), attributes), (target, moved)
+    made = _like(reader, (source,), (target,), attributes)
+    return made, (target, replace(around, widths=moved))
 
 
 def _origins(reader: Instruction) -> Sequence[int | None] | None:

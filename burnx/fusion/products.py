@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from burnx.dtype import DType, compute_dtype, int32, is_float, is_integer
+from burnx.dtype import DType, compute_dtype, float32, int8, int32, is_float, is_integer
 from burnx.files import let_go
 from burnx.fusion.behind import write_behind
 from burnx.fusion.clusters import Cluster
@@ -18,7 +18,7 @@ from burnx.fusion.narrow import as_bytes, weight_as_bytes
 from burnx.fusion.scheduler import Scheduler, writer
 from burnx.fusion.storage import Storage
 from burnx.kernels.ir import Cast, Contract, Load, Local, Value, in_loops
-from burnx.kernels.packing import pack
+from burnx.kernels.packing import pack_all
 from burnx.program import Instruction, Var
 from burnx.shape import Dim, Expr, Shape, product, symbol, symbol_name, symbols
 
@@ -140,6 +140,8 @@ class _Product:
 
     def _stored(self, weight: Var, sums: DType) -> tuple[DType, DType]:
         """The dtypes that the left and the right operand are read in: bytes, where they can be."""
+        if sums == float32 and weight.array is not None and weight.array.dtype == int8:
+            return sums, int8
         source = as_bytes(self.scheduler.uses, self.left.var) if sums == int32 else None
         weights = weight_as_bytes(weight) if source is not None else None
         if source is None or weights is None:
@@ -171,7 +173,7 @@ class _Product:
     ) -> tuple[Load, tuple[str, Dim]]:
         """(where the right operand is read, its column loop)."""
         if self.packing:
-            storage, size = packed(self.right, self.packing, sums)
+            storage, size, self.packing = packed(self.right, self.packing, sums)
             start: Dim = 0
             for axis, each in zip(self.right.batch, batch, strict=True):
                 start = start * self.right.shape[axis] + each
@@ -301,8 +303,8 @@ def _cast_to(at: Expressions, var: Var, index: Index, dtype: DType) -> Value:
     return value if value.dtype == dtype else Cast(value, dtype)
 
 
-def packed(side: Operand, packing: str, sums: DType) -> tuple[Storage, int]:
-    """The right operand packed, one batch entry after the other, and the elements of each."""
+def packed(side: Operand, packing: str, sums: DType) -> tuple[Storage, int, str]:
+    """The right operand packed, one batch entry after the other, the elements of each, and as what it was packed."""
     assert side.var.array is not None
     array = side.var.array.transpose((*side.batch, *side.inner, *side.free))
     shape = array.shape
@@ -310,10 +312,9 @@ def packed(side: Operand, packing: str, sums: DType) -> tuple[Storage, int]:
     matrices = array.reshape(
         (math.prod(shape[:lead]), math.prod(shape[lead:stop]), math.prod(shape[stop:]))
     )
-    parts = [pack(matrix.astype(sums, copy=False), packing) for matrix in matrices]
-    if not parts:
-        return Storage(sums, (0,), "constant", array=np.empty(0, sums)), 0
-    joined = np.concatenate(parts) if len(parts) > 1 else parts[0]
+    if not len(matrices):
+        return Storage(sums, (0,), "constant", array=np.empty(0, sums)), 0, packing
+    parts = [matrix.astype(sums, copy=False) for matrix in matrices]
+    joined, size, packing = pack_all(parts, packing)
     let_go(side.var.array)
-    storage = Storage(joined.dtype, (int(joined.size),), "constant", array=joined)
-    return storage, int(parts[0].size)
+    return Storage(joined.dtype, (int(joined.size),), "constant", array=joined), size, packing

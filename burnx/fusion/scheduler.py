@@ -15,7 +15,7 @@ from burnx.fusion.clusters import Cluster, Uses, find_clusters
 from burnx.fusion.expressions import MOVEMENT, VIRTUAL, Expressions, dtype_of, shape_of
 from burnx.fusion.finishing import finish
 from burnx.fusion.homes import find_homes
-from burnx.fusion.margins import find_margins, without_padding
+from burnx.fusion.margins import Margin, find_margins, without_padding
 from burnx.fusion.orders import natural_order
 from burnx.fusion.storage import Order, Schedule, Step, Storage
 from burnx.kernels.ir import Statement
@@ -61,7 +61,7 @@ class Scheduler:
     owners: dict[Instruction, Cluster]
     roots: set[Var] = field(default_factory=set)
     outputs: frozenset[Var] = frozenset()
-    margins: Mapping[Var, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    margins: Mapping[Var, Margin] = field(default_factory=dict)
     homes: Mapping[Var, tuple[Var, tuple[Dim, ...]]] = field(default_factory=dict)
     schedule: Schedule = field(default_factory=Schedule)
     done: set[Instruction] = field(default_factory=set)
@@ -122,9 +122,15 @@ class Scheduler:
         elif home is not None:
             storage = home
         else:
-            margin = self.margins.get(var, ())
+            margin = self.margins.get(var) or Margin(())
             chosen = order if order is not None else natural_order(self, var)
-            storage = Storage(dtype_of(var), shape_of(var), order=chosen, margin=margin)
+            storage = Storage(
+                dtype_of(var),
+                shape_of(var),
+                order=chosen,
+                margin=margin.widths,
+                fill=margin.fill,
+            )
         self.memory[var] = storage
         return storage
 

@@ -22,7 +22,7 @@ class Storage:
     """Memory of one value.
 
     ``order`` lists the axes from the outermost to the innermost in memory.  ``margin`` are (low, high) elements around
-    each axis that are zero and stay so: such memory is only shared with storages of the same geometry.  ``apart``
+    each axis that are ``fill`` and stay so: such memory is only shared with storages of the same geometry.  ``apart``
     keeps elements of an axis that many places apart, with zeros between.
     ``within`` another storage it is the part of that from index ``start`` on: a piece of a concatenation.
     ``role``: "input" and "output" belong to the caller, "constant" holds ``array``, "arena" lives during a call,
@@ -34,6 +34,7 @@ class Storage:
     role: str = "arena"
     order: Order = ()
     margin: tuple[tuple[int, int], ...] = ()
+    fill: int = 0  # of one byte, if it is not 0
     apart: tuple[int, ...] = ()
     array: Array | None = None
     within: Storage | None = None
@@ -52,7 +53,7 @@ class Storage:
 
     @property
     def zeroed(self) -> bool:
-        """Whether elements that no kernel writes are read, and are zero."""
+        """Whether elements that no kernel writes are read, and are zero or ``fill``."""
         return any(any(pair) for pair in self.margin) or any(step > 1 for step in self.apart)
 
     def extents(self) -> Shape:

@@ -22,10 +22,11 @@ from burnx.llvm.contract_int8 import (
     copy_rows,
     is_shifted,
     make_copier,
+    needs_copies,
 )
 from burnx.llvm.contract_matrix import find_matrix
 from burnx.llvm.contract_numbers import vector
-from burnx.llvm.contract_panels import Panel, Right, find_packed
+from burnx.llvm.contract_panels import Packed, Panel, Right, find_packed
 from burnx.llvm.contract_plan import (
     SIDE_BY_SIDE,
     Plan,
@@ -50,6 +51,7 @@ from burnx.llvm.uses import weight
 from burnx.llvm.writer import Ssa, Writer, integer
 
 LIGHT = 16  # instructions of what follows a sum that are written out behind a tile
+LIGHT_OF_BYTES = 24  # behind a tile of bytes
 SHORT = 24  # values of what follows a sum that are written out for every vector of a panel
 COUNTER_BYTES = 192  # where in ``state`` the number of the next chunk is
 
@@ -165,7 +167,8 @@ def _emit_chunk(work: Work, chunk: Ssa) -> None:
     with work.context.scope():
         fill_rows(work.context, work.plan.statement, work.table, first, count)
     if work.copier is not None:
-        copy_rows(work.copier, work.table, count)
+        with _when(work, needs_copies(work.copier, sizes.inner)):
+            copy_rows(work.copier, work.table, count)
     panel = writer.binary("mul nsw", group, sizes.group)
     last = least(writer, writer.binary("add nsw", panel, sizes.group), sizes.panels)
     side = panels_at_once(writer, work.plan, count)
@@ -239,7 +242,8 @@ def _emit_tiles(work: Work, rows: tuple[Ssa, Ssa], panel: Panel, other: Ssa) -> 
 
 def _is_direct(work: Work) -> bool:
     """Whether what follows the sums is written out behind a tile, which leaves them in registers."""
-    return work.plan.numbers.together == 1 and _weigh(work.plan.statement) <= LIGHT
+    most = LIGHT if work.plan.numbers.together == 1 else LIGHT_OF_BYTES
+    return work.shift is None and _weigh(work.plan.statement) <= most
 
 
 def _emit_at_once(work: Work, row: Ssa, panel: Panel, first: Ssa) -> None:
@@ -287,6 +291,9 @@ def _side_by_side(work: Work, panels: Some, side: int = SIDE_BY_SIDE) -> list[Ss
 def _emit_shift(work: Work, shift: Ssa, panels: Some, found: Panel) -> None:
     """Left elements are 128 too large: what that comes to in every column."""
     writer = work.writer
+    if isinstance(work.right, Packed) and work.right.sums is not None:
+        _copy_shift(work, shift, panels, work.right.sums)
+        return
     element, left = reserve(writer, "i32"), reserve(writer, "ptr")
     writer.store(integer(-0x7F7F7F80, "i32"), element, 4)  # four times 128
     writer.store(element, left, 8)
@@ -298,6 +305,18 @@ def _emit_shift(work: Work, shift: Ssa, panels: Some, found: Panel) -> None:
     ):
         with _when(work, condition):
             call_tile(writer, work.tile(1, len(rights)), left, rights, inner, shift)
+
+
+def _copy_shift(work: Work, shift: Ssa, panels: Some, sums: Ssa) -> None:
+    """What it comes to lies behind every panel."""
+    writer, plan = work.writer, work.plan
+    for place, right in enumerate(_side_by_side(work, panels)):
+        panel = writer.pointer(right, sums, "i8")
+        for start in range(0, plan.width, plan.lanes):
+            type_ = vector(plan.lanes, plan.numbers.type)
+            total = writer.load(type_, writer.pointer(panel, integer(start), "i32"), 4)
+            slot = writer.pointer(shift, integer(place * plan.width + start), "i32")
+            writer.store(total, slot, 4 * plan.lanes)
 
 
 def _emit_scattered(

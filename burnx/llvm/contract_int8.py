@@ -1,8 +1,10 @@
 """Contractions of bytes: 2 or 4 neighbouring k multiplied at once, summed exactly in int32.
 
-Left rows are copied to the stack first, one byte each ("vnni": four unsigned bytes are multiplied with four signed ones)
-or widened to 16 bits ("madd": two pairs at once); a row's k past the last are 0.  Signed left bytes of "vnni" are copied
-plus 128, and 128 times the sum of a column is taken off in the end.
+Four unsigned bytes are multiplied with four signed ones, their products summed in 32 bits ("vnni") or two and two in 16
+bits, which the packing sees to it that they hold ("8p4"); or pairs of numbers of 16 bits are multiplied ("8x2").
+Left rows are copied to the stack first, one byte each or widened to 16 bits, unless four of their bytes can be read
+where they lie; a copied row's k past the last are 0.  Where unsigned bytes are needed signed ones are copied plus 128,
+and 128 times the sum of a column is taken off in the end.
 """
 
 from __future__ import annotations
@@ -24,18 +26,23 @@ from burnx.llvm.target import Target
 from burnx.llvm.writer import Ssa, Writer, integer
 
 PAIRS, QUADS = 2, 4
+SOME = 8  # bytes that are copied at once where no vector is left
 STEP_BYTES = 4  # of a left row in one turn: two 16-bit numbers or four bytes
 _PAIR_SUMS = {4: "sse2.pmadd.wd", 8: "avx2.pmadd.wd", 16: "avx512.pmaddw.d.512"}
+_BYTE_PAIRS = {8: "avx2.pmadd.ub.sw", 16: "avx512.pmaddubs.w.512"}
+WIDE = 32  # bytes of vectors that have such an instruction on every processor
 _QUAD_SUMS = {4: "vpdpbusd.128", 8: "vpdpbusd.256", 16: "vpdpbusd.512"}
 
 
-def bytes_together(target: Target, left: DType, right: DType, total: DType) -> int:
-    """How many k this target multiplies at once: 1 where nothing is gained."""
+def byte_packings(target: Target, left: DType, right: DType, total: DType) -> tuple[str, ...]:
+    """The kinds of elements that this target multiplies several k of at once, the quickest first."""
     if left.itemsize != 1 or right.itemsize != 1 or {left.kind, right.kind} - {"i", "u"}:
-        return 1
+        return ()
     if total != int32 or target.int8 not in ("vnni", "madd"):
-        return 1
-    return QUADS if target.int8 == "vnni" and right == int8 else PAIRS
+        return ()
+    if right != int8 or target.int8 == "madd" and target.vector_bytes < WIDE:
+        return ("8x2",)
+    return ("8x4" if target.int8 == "vnni" else "8p4", "8x2")
 
 
 def is_shifted(numbers: Numbers) -> bool:
@@ -61,7 +68,11 @@ def multiply_add(
 ) -> Ssa:
     left, right = factors
     left = writer.convert("bitcast", left, right.type)
-    if numbers.together == QUADS:
+    if numbers.spills:
+        pairs = f"<{lanes * 2} x i16>"
+        left = writer.call(pairs, f"llvm.x86.{_BYTE_PAIRS[lanes]}", left, right)
+        right = writer.splat(integer(1, "i16"), lanes * 2)
+    elif numbers.together == QUADS:
         name = f"llvm.x86.avx512.{_QUAD_SUMS[lanes]}"
         return writer.call(total.type, name, total, left, right)
     products = writer.call(total.type, f"llvm.x86.{_PAIR_SUMS[lanes]}", left, right)
@@ -101,6 +112,16 @@ def make_copier(context: Context, statement: Contract, numbers: Numbers, rows: S
     return Copier(context, numbers, space, apart, tuple(reversed(loops)))
 
 
+def needs_copies(copier: Copier, inner: Ssa) -> Ssa:
+    """Whether rows cannot be read where they lie, all of their bytes four at a time."""
+    writer, numbers = copier.context.writer, copier.numbers
+    plain = numbers.together == QUADS and not is_shifted(numbers)
+    if not (plain and copier.is_dense and len(copier.loops) == 1):
+        return Ssa("true", "i1")
+    rest = writer.binary("and", inner, integer(QUADS - 1))
+    return writer.compare("icmp ne", rest, integer(0))
+
+
 def copy_rows(copier: Copier, table: Ssa, count: Ssa) -> None:
     """Copy the rows of the table, and let it say where the copies are."""
     writer = copier.context.writer
@@ -138,7 +159,7 @@ def _copy_loops(copier: Copier, level: int, source: Ssa, target: Ssa) -> None:
 
 
 def _copy_run(copier: Copier, source: Ssa, target: Ssa) -> None:
-    """The innermost loop: vectors where the source is dense, then single bytes, then zeros."""
+    """The innermost loop: vectors and parts of them where the source is dense, then single bytes, then zeros."""
     writer = copier.context.writer
     extent, step, _ = copier.loops[-1]
     size = STEP_BYTES // copier.numbers.together
@@ -154,10 +175,11 @@ def _copy_run(copier: Copier, source: Ssa, target: Ssa) -> None:
 
         return turn
 
-    start, lanes = integer(0), copier.context.target.vector_bytes // size
-    if copier.is_dense:
-        start = writer.binary("and", extent, integer(-lanes))
-        count_loop(writer, start, copy(lanes), steps=(integer(0), integer(lanes)))
+    start = integer(0)
+    for lanes in (copier.context.target.vector_bytes // size, SOME) if copier.is_dense else ():
+        stop = writer.binary("and", extent, integer(-lanes))
+        count_loop(writer, stop, copy(lanes), steps=(start, integer(lanes)))
+        start = stop
     count_loop(writer, extent, copy(1), steps=(start, integer(1)))
     end = writer.pointer(target, writer.binary("mul nsw", extent, integer(size)), "i8")
     writer.store(integer(0, "i32"), end, 1)

@@ -22,13 +22,14 @@ _STORED: dict[DType, str] = {**TYPES, **_WHOLE, float16: "half", bfloat16: "i16"
 class Numbers:
     """What a contraction multiplies: elements ``left`` and ``right``, summed in ``total``.
 
-    ``together``: how many k are multiplied at once, see ``contract_int8``.
+    ``together``: how many k are multiplied at once, see ``contract_int8``; ``spills``: see ``burnx.kernels.packing``.
     """
 
     left: DType
     right: DType
     total: DType
     together: int = 1
+    spills: bool = False
 
     @property
     def type(self) -> str:

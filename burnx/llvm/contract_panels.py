@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
+from burnx.kernels.packing import HEAD_BYTES
 from burnx.llvm.context import Context
 from burnx.llvm.contract_int8 import STEP_BYTES
 from burnx.llvm.contract_plan import Plan, Sizes, divide_up
@@ -47,6 +48,7 @@ class Packed:
     base: Ssa
     panel_bytes: Ssa
     inner: tuple[Inner, ...]
+    sums: Ssa | None = None  # bytes from where a panel begins to 128 times the sums of its columns
 
     def at_once(self, panel: Ssa, panels: Ssa) -> Ssa:
         return self.writer.compare("icmp sgt", panels, integer(1))
@@ -65,11 +67,19 @@ def find_packed(context: Context, plan: Plan, sizes: Sizes) -> Packed:
     steps = divide_up(writer, sizes.inner, integer(plan.numbers.together))
     panel_bytes = writer.binary("mul nsw", steps, integer(row_bytes))
     base = context.pointer(statement.right.buffer, statement.right.index)
-    if plan.numbers.together > 1:  # left rows are copied: there is one loop over k
-        inner: tuple[Inner, ...] = (Inner(steps, integer(STEP_BYTES), integer(row_bytes)),)
-    else:
-        inner = packed_loops(context, plan, row_bytes)
-    return Packed(writer, base, panel_bytes, inner)
+    if plan.numbers.together == 1:
+        return Packed(writer, base, panel_bytes, packed_loops(context, plan, row_bytes))
+    # left rows are copied: there is one loop over k
+    loop = Inner(steps, integer(STEP_BYTES), integer(row_bytes))
+    if not plan.numbers.spills:
+        return Packed(writer, base, panel_bytes, (loop,))
+    spilled = writer.convert("sext", writer.load("i32", base, 4), "i64")
+    sums = writer.binary("add nsw", panel_bytes, writer.binary("mul nsw", spilled, loop.right))
+    offsets = writer.binary("and", writer.binary("add nsw", spilled, integer(15)), integer(-16))
+    both = writer.binary("add nsw", offsets, integer(plan.width))  # int32, as the sums are
+    panel_bytes = writer.binary("add nsw", sums, writer.binary("mul nsw", both, integer(4)))
+    base = writer.pointer(base, integer(HEAD_BYTES), "i8")
+    return Packed(writer, base, panel_bytes, (replace(loop, spilled=spilled),), sums)
 
 
 def packed_loops(context: Context, plan: Plan, row_bytes: int) -> tuple[Inner, ...]:

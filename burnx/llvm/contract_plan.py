@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from burnx.dtype import DType, float32, int32
 from burnx.kernels.ir import Contract
-from burnx.kernels.packing import name_packing, panel_width, together
+from burnx.kernels.packing import element, name_packing, panel_width, spills, together
 from burnx.llvm.context import Context, Unsupported
-from burnx.llvm.contract_int8 import STEP_BYTES, bytes_together
+from burnx.llvm.contract_int8 import STEP_BYTES, byte_packings
 from burnx.llvm.contract_numbers import Numbers, check_numbers
 from burnx.llvm.contract_rows import TABLE_ROWS
 from burnx.llvm.target import Target
@@ -72,12 +72,13 @@ def tile_vectors(target: Target) -> int:
     return 4 if target.registers > 16 and not _is_wide(target) else 2
 
 
-def tile_heights(target: Target, vectors: int) -> tuple[int, ...]:
+def tile_heights(target: Target, vectors: int, spills: bool = False) -> tuple[int, ...]:
     """Rows of tiles of so many vectors, the highest first, for which there are registers beside a panel's row and a factor.
 
-    Wide vectors need more rows: a panel is read from the second cache for each.
+    Wide vectors need more rows: a panel is read from the second cache for each.  Bytes that are added in 16 bits first
+    take two registers more.
     """
-    most = (target.registers - vectors - 1) // vectors
+    most = (target.registers - vectors - (3 if spills else 1)) // vectors
     rows = (12, 10, 8, 6, LOWEST) if _is_wide(target) else (6, 5, LOWEST)
     return tuple(each for each in rows if each <= most) if most > LOWEST else (most, most - 1)
 
@@ -107,26 +108,32 @@ def choose_packing(
     if total.itemsize < 4:
         total = int32 if total.kind in "iu" else float32
     lanes = target.vector_bytes // total.itemsize
+    kind, *_ = *byte_packings(target, left, right, total), ""
     vectors = tile_vectors(target)
     if columns is not None and columns > 0:
         near = {each: _NEARNESS[each] for each in range(vectors, 0, -1)}
-        near = _NEARNESS_OF_16 if target.registers <= 16 else near
+        near = _NEARNESS_OF_16 if target.registers <= 16 and kind != "8p4" else near
         vectors = min(
             near, key=lambda count: -(-columns // (count * lanes)) * count * lanes / near[count]
         )
-    return name_packing(right, lanes * vectors, bytes_together(target, left, right, total))
+    return name_packing(right, lanes * vectors, kind)
 
 
 def make_plan(target: Target, statement: Contract) -> Plan:
     left, right, total = statement.left.dtype, statement.right.dtype, statement.dtype
-    lanes, vectors, at_once = target.vector_bytes // total.itemsize, tile_vectors(target), 1
-    if statement.packing:
-        vectors, at_once = panel_width(statement.packing) // lanes, together(statement.packing)
-    if at_once not in (1, bytes_together(target, left, right, total)) or vectors == 0:
-        raise Unsupported(f"this processor does not take the packing {statement.packing}")
-    numbers = Numbers(left, right, total, at_once)
+    lanes, vectors, packing = (
+        target.vector_bytes // total.itemsize,
+        tile_vectors(target),
+        statement.packing,
+    )
+    if packing:
+        vectors = panel_width(packing) // lanes
+    known = together(packing) == 1 or element(packing) in byte_packings(target, left, right, total)
+    if not known or vectors == 0:
+        raise Unsupported(f"this processor does not take the packing {packing}")
+    numbers = Numbers(left, right, total, together(packing), spills(packing))
     check_numbers(numbers)
-    return Plan(statement, numbers, lanes, vectors, tile_heights(target, vectors))
+    return Plan(statement, numbers, lanes, vectors, tile_heights(target, vectors, numbers.spills))
 
 
 def measure(context: Context, plan: Plan) -> Sizes:

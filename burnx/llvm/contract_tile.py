@@ -19,15 +19,20 @@ from burnx.llvm.writer import Ssa, Writer, integer
 
 LINE_BYTES = 64
 AHEAD = Ssa("%ahead", "i64")
+SPILLED = Ssa("%spilled", "i64")
 
 
 @dataclass(frozen=True, slots=True)
 class Inner:
-    """One loop over k: its extent, and how many bytes left and right move in a turn."""
+    """One loop over k: its extent, and how many bytes left and right move in a turn.
+
+    ``spilled``: how many turns more go through what was spilled when the right side was packed.
+    """
 
     extent: Ssa
     left: Ssa
     right: Ssa
+    spilled: Ssa | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +86,7 @@ def call_tile(
         writer.declarations[name] = ""  # its place: before what it needs itself
         writer.declarations[name] = _emit_function(name, writer.declarations, tile, known)
     given = [each for each in values if not _is_number(each)]
-    given += [ahead] if ahead is not None else []
+    given += [each for each in (ahead, inner[-1].spilled) if each is not None]
     listed = ", ".join(map(str, (left, sums, *rights, *given)))
     writer.line(f"call void @{name}({listed})")
 
@@ -106,7 +111,7 @@ def _name(tile: Tile, known: Sequence[Ssa | None]) -> str:
     numbers = tile.numbers
     dtypes = "_".join(dtype_name(each) for each in (numbers.left, numbers.right, numbers.total))
     sums = (tile.rows, tile.rights, tile.vectors, tile.lanes, tile.apart)
-    shape = (*sums, numbers.together, int(tile.ahead))
+    shape = (*sums, numbers.together, int(numbers.spills), int(tile.ahead))
     steps = "_".join("n" if each is None else each.name.replace("-", "m") for each in known)
     return f"tile_{'x'.join(map(str, shape))}_{dtypes}_{steps}"
 
@@ -121,6 +126,9 @@ def _emit_function(
     inner = [Inner(*given[place : place + 3]) for place in range(0, len(given), 3)]
     parameters = [left, sums, *rights, *(each for each in given if not _is_number(each))]
     parameters += [AHEAD] if tile.ahead else []
+    parameters += [SPILLED] if tile.numbers.spills else []
+    if tile.numbers.spills:
+        inner = [*inner[:-1], replace(inner[-1], spilled=SPILLED)]
     _keep(writer, tile, _emit_sums(writer, tile, left, rights, inner, AHEAD), sums)
     writer.line("ret void")
     head = f"define internal void @{name}({', '.join(map(str, parameters))}) noinline nounwind {{"
@@ -140,7 +148,12 @@ def _emit_sums(
     ]
     zero = Ssa("zeroinitializer", tile.type)
     first = [zero] * (tile.rows * tile.rights * tile.vectors)
-    return _emit_loops(writer, Sides(tile, lefts, rights, ahead), inner, first)
+    sides = Sides(tile, lefts, rights, ahead)
+    totals = _emit_loops(writer, sides, inner, first)
+    if inner[0].spilled is not None:
+        for place in range(len(rights)):
+            _emit_spilled(writer, sides, place, inner[0], totals)
+    return totals
 
 
 def _keep(writer: Writer, tile: Tile, sums: Sequence[Ssa], where: Ssa) -> None:
@@ -171,6 +184,29 @@ def _emit_loops(writer: Writer, sides: Sides, inner: Sequence[Inner], sums: list
         return [left, *(move(writer, each, loop.right) for each in ours), *after]
 
     return count_loop(writer, loop.extent, turn, [integer(0), *sides.rights, *sums])[1 + many :]
+
+
+def _emit_spilled(writer: Writer, sides: Sides, place: int, loop: Inner, sums: list[Ssa]) -> None:
+    """Add to the sums of a panel what was spilled when it was packed."""
+    tile, right, spilled = sides.tile, sides.rights[place], loop.spilled
+    assert spilled is not None
+    count, width = tile.vectors, tile.rights * tile.vectors
+    ours = [row * width + place * count + each for row in range(tile.rows) for each in range(count)]
+    weights = move(writer, right, writer.binary("mul nsw", loop.extent, loop.right))
+    step = writer.binary("mul nsw", spilled, loop.right)
+    columns = integer(tile.vectors * tile.lanes)
+    offsets = writer.pointer(move(writer, weights, step), columns, "i32")
+
+    def turn(entry: Ssa, carried: list[Ssa]) -> list[Ssa]:
+        offset = writer.load("i32", writer.pointer(offsets, entry, "i32"), 4)
+        offset = writer.convert("sext", offset, "i64")
+        here, lefts = carried[0], [(each, offset) for each in sides.lefts]
+        after = _emit_turn(writer, tile, lefts, [here], carried[1:])
+        return [move(writer, here, loop.right), *after]
+
+    found = count_loop(writer, spilled, turn, [weights, *(sums[each] for each in ours)])
+    for slot, total in zip(ours, found[1:], strict=True):
+        sums[slot] = total
 
 
 def _ask_for(writer: Writer, tile: Tile, pointer: Ssa) -> None:

@@ -38,3 +38,15 @@ def range_of(value: Value, deep: int = _DEEP) -> Range:
     left, right = (range_of(each, deep - 1) for each in value.arguments)
     pick = min if value.function == "min" else max
     return Range(pick(left.low, right.low), pick(left.high, right.high))
+
+
+def is_whole(value: Value, deep: int = _DEEP) -> bool:
+    """Whether a float is surely a whole number, an infinity or NaN."""
+    if isinstance(value, Constant):
+        return float(value.value).is_integer()
+    if not isinstance(value, Apply) or deep == 0:
+        return False
+    if value.function in _ROUNDING:
+        return True
+    steps = value.function in ("min", "max", "add", "sub")
+    return steps and all(is_whole(each, deep - 1) for each in value.arguments)

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from burnx.dtype import float32
+from burnx.dtype import DType, float32, int32
 from burnx.kernels.ir import Apply, Cast, Constant, Inside, Load, Local, Position, Value, operands
 from burnx.llvm.calculator import Calculator
 from burnx.llvm.context import Context
+from burnx.llvm.dtypes import like, mangled, memory_type
 from burnx.llvm.functions import apply
 from burnx.llvm.indices import indices_of_lanes, number, varies
 from burnx.llvm.inside import inside
-from burnx.llvm.literals import literal, widen
+from burnx.llvm.literals import like_literal, literal, widen
 from burnx.llvm.memory import load
-from burnx.llvm.numbers import cast, from_index, reinterpret
+from burnx.llvm.numbers import cast, from_index, reinterpret, resize_integer
 from burnx.llvm.polynomials import exp_plus_one
-from burnx.llvm.ranges import range_of
+from burnx.llvm.ranges import is_whole, range_of
 from burnx.llvm.writer import Ssa
+
+EXACT = 1 << 24  # below it float32 holds every integer
 
 
 def evaluate(context: Context, value: Value, lanes: int) -> Ssa:
@@ -112,8 +115,43 @@ def _apply(context: Context, value: Apply, arguments: list[Ssa]) -> Ssa:
 def _cast(context: Context, value: Cast, arguments: list[Ssa]) -> Ssa:
     if value.bits:
         return reinterpret(context, arguments[0], value.value.dtype, value.dtype)
+    low = _low_bits(context, value.value) if _is_short(value.dtype) else None
+    if low is not None:
+        return resize_integer(context, low, memory_type(value.dtype), True)
     source, known = value.value.dtype, range_of(value.value)
     return cast(context, arguments[0], source, value.dtype, value.saturate, known)
+
+
+def _is_short(dtype: DType) -> bool:
+    return dtype.kind in "iu" and dtype.itemsize <= 2
+
+
+def _low_bits(context: Context, value: Value) -> Ssa | None:
+    """An int32, right in its low 16 bits, that was made of a clipped and rounded float; else None.
+
+    Processors round what they make an integer of, and make of NaN one whose low bits are 0.
+    """
+    if value.dtype != int32:
+        return None
+    if isinstance(value, Apply) and value.function in ("add", "sub"):
+        left, right = value.arguments
+        low = _low_bits(context, left) if isinstance(right, Constant) else None
+        if low is None or not isinstance(right, Constant):
+            return None
+        operand = like_literal(int(right.value), low)
+        return context.writer.binary(value.function, low, operand)
+    if not isinstance(value, Cast) or value.bits or value.value.dtype != float32:
+        return None
+    number, known = value.value, range_of(value.value)
+    if not is_whole(number) or not known.within(-EXACT, EXACT):
+        return None
+    if isinstance(number, Apply) and number.function == "round":
+        (number,) = number.arguments
+    found = _find(context, number)
+    if found is None:
+        return None
+    type_ = like(found.type, "i32")
+    return context.writer.call(type_, f"llvm.lrint.{mangled(type_)}.{mangled(found.type)}", found)
 
 
 def _position(context: Context, value: Position, arguments: list[Ssa]) -> Ssa:

@@ -101,6 +101,7 @@ def _infer_conv(
     spread: Axes,
     groups: int,
     dtype: DType,
+    fill: int = 0,
 ) -> TensorType:
     assert x.shape is not None and w.shape is not None
     if len(x.shape) != len(w.shape) or len(x.shape) != len(strides) + 2:
@@ -136,8 +137,11 @@ def evaluate_conv(
     spread: Axes,
     groups: int,
     dtype: DType,
+    fill: int = 0,
 ) -> Array:
     """Convolution (correlation) of channels-first data; ``spread`` puts zeros between elements of x first.
+
+    Around the data is ``fill``.
 
     Shapes: (n, c, *s), (m, c / groups, *k) -> (n, m, *o).
     """
@@ -145,7 +149,7 @@ def evaluate_conv(
         raise _unfit(x.shape, w.shape, groups)
     kernel = w.shape[2:]
     wide = product_dtype(x, w, math.prod(w.shape[1:]), dtype)
-    padded = pad_last(_spread(x.astype(wide, copy=False), spread), pads, 0)
+    padded = pad_last(_spread(x.astype(wide, copy=False), spread), pads, fill)
     lengths = [n - a - b for n, (a, b) in zip(padded.shape[2:], pads, strict=True)]
     sizes = zip(lengths, kernel, strides, dilations, pads, strict=True)
     out = tuple(int(_window_size(*each)) for each in sizes)

@@ -58,6 +58,7 @@ class Plan:
     made: tuple[tuple[Var, tuple[int, ...], Array], ...]
     size: int
     zeroed: tuple[int, int]
+    filled: tuple[tuple[int, int, int], ...]
     workers: int
     constants: Mapping[Storage, Sequence[int]] = field(default_factory=dict)
 
@@ -81,6 +82,8 @@ class Bench:
             memory = Workspace(size)
         else:
             memory.array[slice(*plan.zeroed)] = 0
+        for start, stop, fill in plan.filled:
+            memory.array[start:stop] = fill
         self.plan, self.memory = plan, memory
         self.arguments = plan.arguments.copy()
         self.arguments[plan.in_arena] += self.memory.address
@@ -121,6 +124,7 @@ def make_plan(
         _made(work.memory, ends[1], made.positions, sizes),
         layout.size,
         layout.zeroed,
+        layout.filled,
         workers,
         made.constants,
     )
@@ -232,11 +236,15 @@ def _is_solo(task: Task, sizes: Sizes) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Where each storage lies in the arena, the bytes of the whole, and those that start as zero."""
+    """Where each storage lies in the arena, the bytes of the whole, and those that start as zero.
+
+    Of these, ``filled`` are then (start, stop, number) of those that start as another number.
+    """
 
     offsets: dict[Storage, int]
     size: int
     zeroed: tuple[int, int]
+    filled: tuple[tuple[int, int, int], ...]
 
 
 def _place_all(lines: Lines, sizes: Sizes, threads: int) -> _Layout:
@@ -248,7 +256,12 @@ def _place_all(lines: Lines, sizes: Sizes, threads: int) -> _Layout:
     start = _aligned(total)
     end = _place_zeroed(intervals, bytes_of, sizes, offsets, start)
     size = _place_scratch(lines.lines, sizes, threads, offsets, end)
-    return _Layout(offsets, size, (start, end))
+    filled = {
+        (offsets[each], offsets[each] + bytes_of[each], each.fill & 0xFF)
+        for each in intervals
+        if each.fill
+    }
+    return _Layout(offsets, size, (start, end), tuple(sorted(filled)))
 
 
 def _place_zeroed(
@@ -258,12 +271,13 @@ def _place_zeroed(
     offsets: dict[Storage, int],
     total: int,
 ) -> int:
-    """Storages with zeros share memory with those of the same geometry only: who writes leaves the zeros alone."""
+    """Storages with margins share memory with those of the same geometry only: who writes leaves them alone."""
     slots: dict[object, list[list[int]]] = {}  # geometry -> [offset, last step that needs it]
     for storage in sorted((s for s in intervals if s.zeroed), key=lambda each: intervals[each]):
         first, last = intervals[storage]
         extents = tuple(evaluate(size, sizes) for size in storage.extents())
-        key = (storage.dtype, extents, storage.order, storage.margin, storage.apart)
+        around = (storage.margin, storage.fill, storage.apart)
+        key = (storage.dtype, extents, storage.order, *around)
         taken = slots.setdefault(key, [])
         slot = next((each for each in taken if each[1] < first), None)
         if slot is None:

@@ -12,6 +12,7 @@ from burnx.program import Instruction, Program, Var
 from burnx.runtime.devices.cpu.kept.models import Slot
 from burnx.runtime.devices.cpu.native import Failed, Native
 from burnx.runtime.devices.cpu.objects import no_fork
+from burnx.runtime.devices.cpu.target import find_target
 from burnx.runtime.devices.cpu.units import Prepared, Unit, find_bound
 from burnx.runtime.devices.reference.interpreter import Interpreter, make_steps
 
@@ -74,7 +75,7 @@ class Runner(Interpreter):
             from burnx.runtime.devices.cpu.kept import segments  # noqa: F401
             from burnx.runtime.devices.cpu.segments import Segment, cut
 
-        found = cut(program)
+        found = cut(program, self.fuse and find_target().int8 in ("vnni", "madd"))
         slot, self.slot = self.slot, None
         if slot is not None and not _can_be_kept(found.units):
             slot = None

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from burnx.dtype import is_complex, is_low_precision, string
 from burnx.fusion.expressions import VIRTUAL
 from burnx.fusion.folding import fold
+from burnx.fusion.quantized import as_bytes
 from burnx.fusion.scheduler import WRITERS
 from burnx.program import Instruction, Program, Var
 from burnx.shape import symbols
@@ -34,10 +35,13 @@ class Cut:
     folded: dict[Var, Var]
 
 
-def cut(program: Program) -> Cut:
-    """The units of a program."""
+def cut(program: Program, bytewise: bool = False) -> Cut:
+    """The units of a program; ``bytewise``: products of what was quantized are worth being those of bytes."""
     folded: dict[Var, Var] = {}
-    instructions = fold(program.instructions, folded, program.outputs)
+    instructions: Sequence[Instruction] = program.instructions
+    if bytewise:
+        instructions = as_bytes(instructions, program.outputs)
+    instructions = fold(instructions, folded, program.outputs)
     kept = {folded.get(var, var) for var in program.outputs}
     units: list[Unit] = [
         run if isinstance(run, Instruction) else Segment(tuple(run), (), ())

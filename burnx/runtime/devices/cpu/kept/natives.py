@@ -91,6 +91,7 @@ class _Storages:
                     each.role,
                     list(each.order),
                     [list(pair) for pair in each.margin],
+                    each.fill,
                     list(each.apart),
                     self.constants.get(each, -1),
                     within,
@@ -138,6 +139,7 @@ def _write_plan(plan: Plan, native: Native, constants: Mapping[Storage, int]) ->
         *numbers,
         plan.size,
         list(plan.zeroed),
+        [list(each) for each in plan.filled],
         plan.workers,
         [[constants[storage], list(where)] for storage, where in plan.constants.items()],
     ]
@@ -211,7 +213,9 @@ def read_native(
 
 
 def _read_plan(entry: Sequence[Any], native: Native, arrays: Sequence[Array]) -> Plan:
-    arguments, starts, table, in_arena, given, made, size, zeroed, workers, constants = entry
+    arguments, starts, table, in_arena, given, made, size, zeroed, filled, workers, constants = (
+        entry
+    )
     values = np.array(arguments, np.int64)
     for place, where in constants:
         values[where] = arrays[place].__array_interface__["data"][0]
@@ -232,6 +236,7 @@ def _read_plan(entry: Sequence[Any], native: Native, arrays: Sequence[Array]) ->
         ends[1],
         size,
         (zeroed[0], zeroed[1]),
+        tuple([(start, stop, fill) for start, stop, fill in filled]),
         workers,
     )
 
@@ -239,7 +244,7 @@ def _read_plan(entry: Sequence[Any], native: Native, arrays: Sequence[Array]) ->
 def _read_details(body: Any, ends: Ends, arrays: Sequence[Array]) -> Details:
     reader = Reader(body["dims"], body["vars"])
     storages: list[Storage] = []
-    for dtype, shape, role, order, margin, apart, constant, within, start in body["storages"]:
+    for dtype, shape, role, order, margin, fill, apart, constant, within, start in body["storages"]:
         storages.append(
             Storage(
                 DTYPES[dtype],
@@ -247,6 +252,7 @@ def _read_details(body: Any, ends: Ends, arrays: Sequence[Array]) -> Details:
                 role,
                 tuple(order),
                 tuple([(low, high) for low, high in margin]),
+                fill,
                 tuple(apart),
                 arrays[constant] if constant >= 0 else None,
                 storages[within] if within >= 0 else None,
