@@ -37,8 +37,8 @@ def has_onnxruntime() -> bool:
     return importlib.util.find_spec("onnxruntime") is not None
 
 
-def open_onnxruntime(path: str, threads: int = 1) -> Run:
-    """``path`` loaded in onnxruntime on the CPU.
+def open_onnxruntime(path: str | bytes, threads: int = 1) -> Run:
+    """``path``, or the bytes of a model, loaded in onnxruntime on the CPU.
 
     Raises: DeviceError if onnxruntime is not installed; its own errors if it refuses the model.
     """
@@ -64,8 +64,8 @@ def open_onnxruntime(path: str, threads: int = 1) -> Run:
     return run
 
 
-def open_reference(path: str) -> Run:
-    """``path`` loaded in the reference evaluator of onnx."""
+def open_reference(path: str | bytes) -> Run:
+    """``path``, or the bytes of a model, loaded in the reference evaluator of onnx."""
     from onnx.reference import ReferenceEvaluator
 
     evaluator = ReferenceEvaluator(path)

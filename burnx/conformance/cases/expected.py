@@ -1,0 +1,104 @@
+"""What the other engines make of a case, and what is expected of burnx for it.
+
+Each engine is asked once, as a step of its own that may crash; the answers lie in a folder and are read again for
+every route and device.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from burnx.conformance.cases.collect import Case
+from burnx.conformance.cases.disagreements import Disagreement, find_disagreement
+from burnx.conformance.cases.models import case_inputs, case_model
+from burnx.conformance.engines import Run, first_line, open_onnxruntime, open_reference
+from burnx.conformance.tolerance import close
+
+Outputs = tuple[Any, ...]
+ENGINES: Mapping[str, Callable[[bytes], Run]] = {
+    "reference": open_reference,
+    "onnxruntime": open_onnxruntime,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The outputs of an engine, or why there are none."""
+
+    outputs: Outputs | None
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """The outputs that are right and who gave them; with ``doubt``, why none can be compared."""
+
+    outputs: Outputs
+    judge: str = ""
+    doubt: str = ""
+
+
+def ask_engine(case: Case, engine: str, folder: Path) -> Answer:
+    """Run the case on another engine and keep its answer; an answer that is there is taken."""
+    path = _path(case, engine, folder)
+    if path.exists():
+        return _read(path)
+    try:
+        run = ENGINES[engine](case_model(case).SerializeToString())
+        answer = Answer(tuple(run(case_inputs(case)).values()))
+    except Exception as error:  # whatever another engine raises is its answer
+        answer = Answer(None, f"{type(error).__name__}: {first_line(error)}")
+    path.write_bytes(pickle.dumps(answer))
+    return answer
+
+
+def expected_outputs(case: Case, folder: Path) -> Expected:
+    """What burnx is compared with, from the answers of the engines."""
+    answers = {engine: _read(_path(case, engine, folder)) for engine in ENGINES}
+    ran = {engine: answer.outputs for engine, answer in answers.items() if answer.outputs is not None}
+    if not ran:
+        reasons = "; ".join(f"{engine}: {answer.message}" for engine, answer in answers.items())
+        return Expected((), doubt=f"not compared: no other engine runs it ({reasons})")
+    decided = find_disagreement(case.name)
+    if decided is not None:
+        return _decide(decided, ran)
+    engine, outputs = next(iter(ran.items()))
+    if len(ran) == 1:
+        return Expected(outputs, engine)
+    problem = disagreement(*ran.values())
+    if problem is None:
+        return Expected(outputs, "reference and onnxruntime")
+    return Expected((), doubt=f"not compared: reference and onnxruntime disagree, nothing decides it ({problem})")
+
+
+def disagreement(left: Outputs, right: Outputs) -> str | None:
+    """The first difference between the outputs of two engines."""
+    if len(left) != len(right):
+        return f"{len(left)} outputs, {len(right)} outputs"
+    for place, (one, other) in enumerate(zip(left, right, strict=True)):
+        difference = close(one, other)
+        if difference is not None:
+            return f"output {place}: {difference}"
+    return None
+
+
+def _decide(decided: Disagreement, ran: Mapping[str, Outputs]) -> Expected:
+    if decided.follows in ran:
+        return Expected(ran[decided.follows], decided.follows)
+    return Expected((), doubt=f"not compared: {decided.why}")
+
+
+def _path(case: Case, engine: str, folder: Path) -> Path:
+    return folder / f"{case.name}.{engine}"
+
+
+def _read(path: Path) -> Answer:
+    """The answer in a file; an engine that left none ended its process."""
+    if not path.exists():
+        return Answer(None, "it ended its process or gave no answer in time")
+    answer: Answer = pickle.loads(path.read_bytes())
+    return answer

@@ -1,0 +1,56 @@
+"""Types as the schemas write them: ``tensor(float)``, ``seq(tensor(int64))``, ``map(string, float)``."""
+
+from __future__ import annotations
+
+import re
+
+from onnx import TensorProto, TypeProto, helper
+
+from burnx.dtype import DType, dtype_name, dtype_of_code
+
+_WRAPPED = re.compile(r"(tensor|sparse_tensor|seq|optional|map)\((.*)\)")
+
+
+def split_type(text: str) -> tuple[str, str]:
+    """The outer word of a type, and what stands in its brackets."""
+    match = _WRAPPED.fullmatch(text.strip())
+    return (match[1], match[2]) if match else ("", text.strip())
+
+
+def element_name(text: str) -> str:
+    """The element type at the bottom: ``float`` of ``seq(tensor(float))``; the values' of a map."""
+    while True:
+        word, inner = split_type(text)
+        if not word:
+            return inner
+        text = inner.split(",", 1)[1] if word == "map" else inner
+
+
+def dtype_of(text: str) -> DType:
+    """The NumPy dtype of the element type."""
+    return dtype_of_code(TensorProto.DataType.Value(element_name(text).upper()))
+
+
+def short_name(text: str) -> str:
+    """The name of a type in names of cases: ``float32``, ``seq_int64``, ``map_string_float32``."""
+    word, inner = split_type(text)
+    if word == "map":
+        return "_".join(["map", *(short_name(part) for part in inner.split(","))])
+    if word in ("", "tensor"):
+        return dtype_name(dtype_of(text))
+    return f"{word}_{short_name(inner)}"
+
+
+def type_proto(text: str, shape: tuple[int, ...] | None = None) -> TypeProto:
+    """The type as the model files store it."""
+    word, inner = split_type(text)
+    if word == "seq":
+        return helper.make_sequence_type_proto(type_proto(inner))
+    if word == "optional":
+        return helper.make_optional_type_proto(type_proto(inner))
+    if word == "map":
+        key, value = inner.split(",", 1)
+        code = TensorProto.DataType.Value(key.strip().upper())
+        return helper.make_map_type_proto(code, type_proto(value))
+    code = TensorProto.DataType.Value(element_name(text).upper())
+    return helper.make_tensor_type_proto(code, shape)
