@@ -40,11 +40,16 @@ _PREFIX = {"ai.onnx.ml": "ml_", "com.microsoft": "ms_", "ai.onnx.preview": "prev
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """An input of the node: its place in the schema, its name in the graph, and its text in the recipe."""
+    """An input of the node: its place in the schema, its name in the graph, its text in the recipe; an element type of its own."""
 
     formal: Formal
     name: str
     spec: str
+    element: str = ""
+
+    def type_in(self, types: Mapping[str, str]) -> str:
+        """The type of the value when the variables stand for these types."""
+        return f"tensor({self.element})" if self.element else types.get(self.formal.type, self.formal.type)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,7 +114,8 @@ def given_inputs(schema: Schema, recipe: Recipe) -> list[Given | None]:
 
 def used_variables(schema: Schema, recipe: Recipe) -> list[str]:
     """The type variables that a case of the recipe can choose."""
-    used = {given.formal.type for given in given_inputs(schema, recipe) if given is not None}
+    given = given_inputs(schema, recipe)
+    used = {item.formal.type for item in given if item is not None and not item.element}
     if recipe.captured:
         used.add(recipe.captured[0])
     for name, value in recipe.attributes.items():
@@ -136,8 +142,10 @@ def _place_of(schema: Schema, name: str, index: int) -> int | None:
 def _given(place: int, placed: Mapping[int, tuple[Formal, str]]) -> Given | None:
     if place not in placed:
         return None
-    formal, spec = placed[place]
-    return Given(formal, f"{formal.name}_{place}" if formal.variadic else formal.name, spec)
+    formal, text = placed[place]
+    spec, _, element = text.partition(" @")
+    name = f"{formal.name}_{place}" if formal.variadic else formal.name
+    return Given(formal, name, spec.strip(), element.strip())
 
 
 def _cases_of(schema: Schema, recipe: Recipe) -> Iterator[Case]:
@@ -145,7 +153,10 @@ def _cases_of(schema: Schema, recipe: Recipe) -> Iterator[Case]:
     seen: set[tuple[tuple[str, str], ...]] = set()
     variables = used_variables(schema, recipe)
     wanted: Iterable[tuple[str, str]] = [
-        (variable, kind) for variable in variables for kind in schema.variables[variable]
+        (variable, kind)
+        for variable in variables
+        for kind in schema.variables[variable]
+        if element_name(kind) in recipe.only.get(variable, (element_name(kind),))
     ]
     for variable, kind in wanted or [("", "")]:
         types = _settle_types(schema, recipe, variable, kind)

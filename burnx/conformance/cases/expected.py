@@ -35,11 +35,15 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """The outputs that are right and who gave them; with ``doubt``, why none can be compared."""
+    """The outputs that are right and who gave them; with ``doubt``, why none can be compared.
+
+    ``because`` says why this engine is followed where the other gives something else.
+    """
 
     outputs: Outputs
     judge: str = ""
     doubt: str = ""
+    because: str = ""
 
 
 def ask_engine(case: Case, engine: str, folder: Path) -> Answer:
@@ -88,7 +92,7 @@ def disagreement(left: Outputs, right: Outputs) -> str | None:
 
 def _decide(decided: Disagreement, ran: Mapping[str, Outputs]) -> Expected:
     if decided.follows in ran:
-        return Expected(ran[decided.follows], decided.follows)
+        return Expected(ran[decided.follows], decided.follows, because=decided.why)
     return Expected((), doubt=f"not compared: {decided.why}")
 
 

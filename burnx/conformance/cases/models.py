@@ -10,9 +10,9 @@ import numpy as np
 import onnx
 from onnx import ModelProto, NodeProto, TypeProto, helper
 
-from burnx.conformance.cases.collect import Case, Given, given_inputs
+from burnx.conformance.cases.collect import Case, Given, given_inputs, used_variables
 from burnx.conformance.cases.recipe import FromTypes
-from burnx.conformance.cases.type_text import type_proto
+from burnx.conformance.cases.type_text import type_proto, type_text
 from burnx.conformance.cases.values import make_value
 from burnx.errors import BurnxError
 
@@ -62,12 +62,26 @@ def case_node(case: Case) -> NodeProto:
     )
 
 
+def output_types(case: Case) -> list[tuple[str, str]]:
+    """Each type variable that a case settles, with its type: those of its inputs, attributes and outputs."""
+    found = {name: case.types[name] for name in used_variables(case.schema, case.recipe)}
+    missing = [formal for formal in case.schema.outputs if formal.type in case.schema.variables]
+    if all(formal.type in found for formal in missing):
+        return list(found.items())
+    model = case_model(case)
+    for place, value in enumerate(model.graph.output):
+        formal = case.schema.outputs[min(place, len(case.schema.outputs) - 1)]
+        if formal.type in case.schema.variables:
+            found.setdefault(formal.type, type_text(value.type))
+    return list(found.items())
+
+
 def _graph_inputs(case: Case) -> Iterator[tuple[str, str, str]]:
     """(name, type, spec) of each input of the graph."""
     given: list[Given | None] = given_inputs(case.schema, case.recipe)
     for item in given:
         if item is not None:
-            yield item.name, case.types.get(item.formal.type, item.formal.type), item.spec
+            yield item.name, item.type_in(case.types), item.spec
     if case.recipe.captured:
         variable, spec = case.recipe.captured
         yield CAPTURED, case.types.get(variable, variable), spec

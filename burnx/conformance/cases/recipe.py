@@ -6,6 +6,7 @@ Inputs are one text, with ``|`` between them:
     2x3 positive     the same with values of that kind (``values.py`` lists the kinds)
     =[1, 2]          these values, in the dtype of the input
     scales: =[2.0]   the input of that name, for operators whose inputs moved
+    =0.5 @float      an input of that element type, where its variable has another one
     -                an optional input that is left out
 
 A recipe fits itself to every version of its operator: inputs and attributes that a version does not have are
@@ -34,7 +35,8 @@ NEWEST = 1_000
 class Recipe:
     """What a case of an operator is made of, for the versions from ``since`` to ``until``.
 
-    ``types`` are default types of type variables, ``tied`` variables follow the type of another one where they may.
+    ``types`` are default types of type variables, ``tied`` variables follow the type of another one where they may,
+    ``only`` names the element types that a variable is tried with where not all make sense.
     ``captured`` is a value that only graphs among the attributes read.
     """
 
@@ -46,6 +48,7 @@ class Recipe:
     outputs: int = 0
     types: Mapping[str, str] = field(default_factory=dict)
     tied: Mapping[str, str] = field(default_factory=dict)
+    only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     captured: tuple[str, str] | None = None
     name: str = ""
 

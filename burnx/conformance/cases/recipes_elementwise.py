@@ -2,8 +2,25 @@
 
 from __future__ import annotations
 
-from burnx.conformance.cases.recipe import Recipe, dtype_code, recipes_for
+from burnx.conformance.cases.recipe import FromTypes, Recipe, dtype_code, recipes_for
+from burnx.conformance.cases.type_text import element_name
 
+
+
+def _dtype_word(variable: str) -> FromTypes:
+    """The name of the element type of a variable, which the first version of Cast took."""
+    return FromTypes((variable,), lambda types, _: element_name(types[variable]).upper())
+
+
+_OF_WIDTH = {
+    8: ("uint8", "int8", "bool", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "float8e8m0"),
+    16: ("uint16", "int16", "float16", "bfloat16"),
+    32: ("float", "uint32", "int32"),
+    64: ("double", "uint64", "int64", "complex64"),
+    128: ("complex128",),
+    4: ("uint4", "int4", "float4e2m1"),
+    2: ("uint2", "int2"),
+}
 _OLD_BROADCAST = {"broadcast": 1, "axis": 1}
 
 RECIPES = [
@@ -44,9 +61,14 @@ RECIPES = [
     Recipe("Where", "2x3 | 2x3 | 3"),
     Recipe("SwiGLU", "2x3 | 2x3"),
     # other types of the same numbers
-    Recipe("Cast", "2x3 whole", {"to": "INT64"}, until=5),
+    Recipe("Cast", "2x3 whole", {"to": _dtype_word("T2")}, until=5),
     Recipe("Cast", "2x3 whole", {"to": dtype_code("T2")}, since=6),
-    Recipe("Cast", "2x3", {"to": dtype_code("T2")}, since=6, types={"T1": "tensor(double)"}, name="quarters"),
+    Recipe("Cast", "2x3", {"to": dtype_code("T2")}, since=6, types={"T1": "tensor(double)"}, only={"T1": ("double",)},
+           name="quarters"),
     Recipe("CastLike", "2x3 whole | 2"),
-    Recipe("BitCast", "2x4", {"to": dtype_code("T2")}, tied={"T2": "T1"}),
+    *[
+        Recipe("BitCast", "2x4", {"to": dtype_code("T2")}, types=dict.fromkeys(("T1", "T2"), f"tensor({kinds[0]})"),
+               only={"T1": kinds, "T2": kinds})
+        for kinds in _OF_WIDTH.values()
+    ],
 ]

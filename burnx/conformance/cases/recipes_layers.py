@@ -5,6 +5,7 @@ from __future__ import annotations
 from burnx.conformance.cases.recipe import Recipe, dtype_code, recipes_for
 
 _ATTENTION_TYPES = {"T2": "T1", "U": "T1"}
+_INTEGERS = tuple(f"{sign}int{bits}" for bits in (2, 4, 8, 16, 32) for sign in ("", "u"))
 _NMS = "=[[[0.0,0.0,1.0,1.0],[0.0,0.1,1.0,1.1],[0.0,10.0,1.0,11.0]]] | =[[[0.9,0.75,0.6]]] | =3 | =0.5 | =0.0"
 
 RECIPES = [
@@ -55,9 +56,10 @@ RECIPES = [
     Recipe("QuantizeLinear", "2x4 | 2x2 positive | =[[0, 0], [0, 0]]", {"axis": 1, "block_size": 2}, since=21, until=22,
            types={"T2": "tensor(uint8)"}, name="blocked"),
     Recipe("DequantizeLinear", "2x3 below 8 | =0.5 | =1", types={"T": "tensor(uint8)", "T1": "tensor(uint8)"},
-           until=22),
+           until=22, only={"T1": _INTEGERS}),
     Recipe("DequantizeLinear", "2x3 below 8 | =0.5 | =1", {"output_dtype": dtype_code("T3")}, since=23,
-           types={"T1": "tensor(uint8)"}, tied={"T3": "T2"}),
+           types={"T1": "tensor(uint8)"}, tied={"T3": "T2"}, only={"T1": _INTEGERS}),
+    Recipe("DequantizeLinear", "2x3 | =0.5", types={"T": "tensor(int8)", "T1": "tensor(int8)"}, tied={"T3": "T2"}, name="plain"),
     Recipe("DequantizeLinear", "2x3 below 8 | =[0.5, 1, 2] | =[0, 1, 2]", {"axis": 1}, since=13, until=22,
            types={"T": "tensor(uint8)", "T1": "tensor(uint8)"}, name="axis"),
     Recipe("DequantizeLinear", "2x4 below 8 | 2x2 positive", {"axis": 1, "block_size": 2}, since=21, until=22,

@@ -54,3 +54,16 @@ def type_proto(text: str, shape: tuple[int, ...] | None = None) -> TypeProto:
         return helper.make_map_type_proto(code, type_proto(value))
     code = TensorProto.DataType.Value(element_name(text).upper())
     return helper.make_tensor_type_proto(code, shape)
+
+
+def type_text(proto: TypeProto) -> str:
+    """A stored type as the schemas write it."""
+    word = proto.WhichOneof("value")
+    if word == "sequence_type":
+        return f"seq({type_text(proto.sequence_type.elem_type)})"
+    if word == "optional_type":
+        return f"optional({type_text(proto.optional_type.elem_type)})"
+    if word == "map_type":
+        key = TensorProto.DataType.Name(proto.map_type.key_type).lower()
+        return f"map({key}, {type_text(proto.map_type.value_type)})"
+    return f"tensor({TensorProto.DataType.Name(proto.tensor_type.elem_type).lower()})"
