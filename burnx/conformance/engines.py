@@ -126,10 +126,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _gives_plain(session: Any) -> bool:
-    return not any(
-        output.type.startswith(_NOT_NUMPY)
-        for output in session.get_outputs()
-    )
+    return not any(output.type.startswith(_NOT_NUMPY) for output in session.get_outputs())
 
 
 def _as_ort_value(onnxruntime: Any, value: Any) -> Any:

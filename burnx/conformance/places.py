@@ -26,7 +26,11 @@ def _backend_place(test: BackendTest) -> tuple[int, str]:
     domain, _, name = test.operator.rpartition(".")
     opsets = {item.domain.replace("ai.onnx", "") or "": item.version for item in model.opset_import}
     version = next(
-        (item.version for item in model.opset_import if item.domain in (domain, domain or "ai.onnx")),
+        (
+            item.version
+            for item in model.opset_import
+            if item.domain in (domain, domain or "ai.onnx")
+        ),
         opsets.get("", 0),
     )
     try:

@@ -49,7 +49,11 @@ class Given:
 
     def type_in(self, types: Mapping[str, str]) -> str:
         """The type of the value when the variables stand for these types."""
-        return f"tensor({self.element})" if self.element else types.get(self.formal.type, self.formal.type)
+        return (
+            f"tensor({self.element})"
+            if self.element
+            else types.get(self.formal.type, self.formal.type)
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -167,13 +171,18 @@ def _cases_of(schema: Schema, recipe: Recipe) -> Iterator[Case]:
 
 
 def _settle_types(schema: Schema, recipe: Recipe, variable: str, kind: str) -> dict[str, str]:
-    types = {name: _default_type(recipe, name, allowed) for name, allowed in schema.variables.items()}
+    types = {
+        name: _default_type(recipe, name, allowed) for name, allowed in schema.variables.items()
+    }
     if variable:
         types[variable] = kind
     for follower, leader in recipe.tied.items():
-        allowed = schema.variables.get(follower, ())
-        if follower != variable and types.get(leader) in allowed:
-            types[follower] = types[leader]
+        element = element_name(types.get(leader, ""))
+        fitting = [
+            kind for kind in schema.variables.get(follower, ()) if element_name(kind) == element
+        ]
+        if follower != variable and fitting:
+            types[follower] = fitting[0]
     return types
 
 
@@ -183,6 +192,8 @@ def _default_type(recipe: Recipe, variable: str, allowed: tuple[str, ...]) -> st
 
 
 def _case_name(schema: Schema, recipe: Recipe, variable: str, kind: str) -> str:
-    prefix = _PREFIX.get(schema.domain, schema.domain.rpartition(".")[2] + "_" if schema.domain else "")
+    prefix = _PREFIX.get(
+        schema.domain, schema.domain.rpartition(".")[2] + "_" if schema.domain else ""
+    )
     parts = [f"gen_{prefix}{schema.op_type}_v{schema.since}", recipe.name, variable]
     return "_".join(filter(None, [*parts, short_name(kind) if kind else ""]))

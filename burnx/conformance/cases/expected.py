@@ -7,16 +7,19 @@ every route and device.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from onnx import TypeProto
 
 from burnx.conformance.cases.collect import Case
 from burnx.conformance.cases.disagreements import Disagreement, find_disagreement
 from burnx.conformance.cases.models import case_inputs, case_model
 from burnx.conformance.engines import Run, first_line, open_onnxruntime, open_reference
 from burnx.conformance.tolerance import close
+from burnx.dtype import as_array, dtype_name, dtype_of_code
 
 Outputs = tuple[Any, ...]
 ENGINES: Mapping[str, Callable[[bytes], Run]] = {
@@ -52,18 +55,55 @@ def ask_engine(case: Case, engine: str, folder: Path) -> Answer:
     if path.exists():
         return _read(path)
     try:
-        run = ENGINES[engine](case_model(case).SerializeToString())
-        answer = Answer(tuple(run(case_inputs(case)).values()))
+        model = case_model(case)
+        run = ENGINES[engine](model.SerializeToString())
+        kinds = [value.type for value in model.graph.output]
+        outputs = tuple(
+            _unwrap(kind, value)
+            for kind, value in zip(kinds, run(case_inputs(case)).values(), strict=True)
+        )
+        answer = _checked(outputs, kinds)
     except Exception as error:  # whatever another engine raises is its answer
         answer = Answer(None, f"{type(error).__name__}: {first_line(error)}")
     path.write_bytes(pickle.dumps(answer))
     return answer
 
 
+def _unwrap(kind: TypeProto, value: Any) -> Any:
+    """An optional as its content; the reference evaluator gives a list of one."""
+    boxed = kind.HasField("optional_type") and isinstance(value, list) and len(value) == 1
+    if boxed and (value[0] is None or not _holds_sequence(kind) or isinstance(value[0], list)):
+        return value[0]
+    return value
+
+
+def _holds_sequence(kind: TypeProto) -> bool:
+    return kind.optional_type.elem_type.HasField("sequence_type")
+
+
+def _checked(outputs: Outputs, kinds: Sequence[TypeProto]) -> Answer:
+    """An answer only if each tensor has the dtype that the schema says; an engine with another one computes something else."""
+    for place, (value, kind) in enumerate(zip(outputs, kinds, strict=True)):
+        if not kind.HasField("tensor_type"):
+            continue
+        wanted = dtype_name(dtype_of_code(kind.tensor_type.elem_type))
+        array = as_array(value)
+        found = dtype_name(array.dtype)
+        if found != wanted:
+            return Answer(
+                None, f"it gives {found} for output {place}, where the schema says {wanted}"
+            )
+        if wanted == "string" and not all(isinstance(item, str) for item in array.flat):
+            return Answer(None, f"it gives other things than strings for output {place}")
+    return Answer(outputs)
+
+
 def expected_outputs(case: Case, folder: Path) -> Expected:
     """What burnx is compared with, from the answers of the engines."""
     answers = {engine: _read(_path(case, engine, folder)) for engine in ENGINES}
-    ran = {engine: answer.outputs for engine, answer in answers.items() if answer.outputs is not None}
+    ran = {
+        engine: answer.outputs for engine, answer in answers.items() if answer.outputs is not None
+    }
     if not ran:
         reasons = "; ".join(f"{engine}: {answer.message}" for engine, answer in answers.items())
         return Expected((), doubt=f"not compared: no other engine runs it ({reasons})")
@@ -76,7 +116,10 @@ def expected_outputs(case: Case, folder: Path) -> Expected:
     problem = disagreement(*ran.values())
     if problem is None:
         return Expected(outputs, "reference and onnxruntime")
-    return Expected((), doubt=f"not compared: reference and onnxruntime disagree, nothing decides it ({problem})")
+    return Expected(
+        (),
+        doubt=f"not compared: reference and onnxruntime disagree, nothing decides it ({problem})",
+    )
 
 
 def disagreement(left: Outputs, right: Outputs) -> str | None:

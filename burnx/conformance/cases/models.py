@@ -12,6 +12,7 @@ from onnx import ModelProto, NodeProto, TypeProto, helper
 
 from burnx.conformance.cases.collect import Case, Given, given_inputs, used_variables
 from burnx.conformance.cases.recipe import FromTypes
+from burnx.conformance.cases.schemas import Formal
 from burnx.conformance.cases.type_text import type_proto, type_text
 from burnx.conformance.cases.values import make_value
 from burnx.errors import BurnxError
@@ -70,7 +71,7 @@ def output_types(case: Case) -> list[tuple[str, str]]:
         return list(found.items())
     model = case_model(case)
     for place, value in enumerate(model.graph.output):
-        formal = case.schema.outputs[min(place, len(case.schema.outputs) - 1)]
+        formal = _output_formal(case, place)
         if formal.type in case.schema.variables:
             found.setdefault(formal.type, type_text(value.type))
     return list(found.items())
@@ -97,26 +98,38 @@ def _output_names(case: Case) -> list[str]:
 
 
 def _with_output_types(case: Case, model: ModelProto) -> ModelProto:
-    """The model with the types that onnx infers, and where it cannot, those of the schema."""
+    """The model with the types of its outputs: those that the inputs settle, else what onnx infers, else the schema's."""
     try:
         inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
         found = {value.name: value.type for value in inferred.graph.output}
     except Exception:  # what it refuses is for the engines to refuse as well
         found = {}
+    settled = used_variables(case.schema, case.recipe)
     for place, value in enumerate(model.graph.output):
         kind = found.get(value.name, TypeProto())
-        known = kind.WhichOneof("value") is not None
-        known = known and (not kind.HasField("tensor_type") or kind.tensor_type.elem_type != 0)
-        value.type.CopyFrom(kind if known else _schema_type(case, place))
+        formal = _output_formal(case, place)
+        if _is_known(kind) and formal.type not in settled:
+            value.type.CopyFrom(kind)
+            continue
+        value.type.CopyFrom(_schema_type(case, formal))
+        if kind.HasField("tensor_type") and value.type.HasField("tensor_type"):
+            value.type.tensor_type.shape.CopyFrom(kind.tensor_type.shape)
     return model
 
 
-def _schema_type(case: Case, place: int) -> TypeProto:
-    formals = case.schema.outputs
-    formal = formals[min(place, len(formals) - 1)]
+def _is_known(kind: TypeProto) -> bool:
+    word = kind.WhichOneof("value")
+    return word is not None and (word != "tensor_type" or kind.tensor_type.elem_type != 0)
+
+
+def _output_formal(case: Case, place: int) -> Formal:
+    return case.schema.outputs[min(place, len(case.schema.outputs) - 1)]
+
+
+def _schema_type(case: Case, formal: Formal) -> TypeProto:
     kind = case.types.get(formal.type, formal.type)
     if "(" not in kind:
-        raise BurnxError(f"a type variable has a type: {kind}, output {place} of {case.name}")
+        raise BurnxError(f"a type variable has a type: {kind}, output {formal.name} of {case.name}")
     return type_proto(kind)
 
 

@@ -20,12 +20,11 @@ def _branch(types: Binding, _: int) -> GraphProto:
 
 
 def _loop_body(types: Binding, _: int) -> GraphProto:
-    """A body that carries a value on and gives the number of the trip as a scan output."""
+    """A body that carries a value on."""
     kind = type_proto(types["V"])
     nodes = [
         helper.make_node("Identity", ["condition"], ["next"]),
         helper.make_node("Identity", ["carried"], ["kept"]),
-        helper.make_node("Identity", ["trip"], ["scanned"]),
     ]
     inputs = [
         helper.make_tensor_value_info("trip", _INT64, []),
@@ -35,9 +34,16 @@ def _loop_body(types: Binding, _: int) -> GraphProto:
     outputs = [
         helper.make_tensor_value_info("next", _BOOL, []),
         helper.make_value_info("kept", kind),
-        helper.make_tensor_value_info("scanned", _INT64, []),
     ]
     return helper.make_graph(nodes, "body", inputs, outputs)
+
+
+def _scanning_loop_body(types: Binding, opset: int) -> GraphProto:
+    """The same body, which gives the number of the trip as a scan output as well."""
+    body = _loop_body(types, opset)
+    body.node.append(helper.make_node("Identity", ["trip"], ["scanned"]))
+    body.output.append(helper.make_tensor_value_info("scanned", _INT64, []))
+    return body
 
 
 def _scan_body(types: Binding, _: int) -> GraphProto:
@@ -61,14 +67,53 @@ def _item_body(types: Binding, _: int) -> GraphProto:
     return helper.make_graph([node], "body", [inputs], [outputs])
 
 
+def _second_body(types: Binding, _: int) -> GraphProto:
+    """A body that gives the size of the other input, which is the item of a sequence or the same for all."""
+    word, inner = split_type(types["V"])
+    item = helper.make_value_info("item", type_proto(split_type(types["S"])[1]))
+    other = helper.make_value_info("other", type_proto(inner if word == "seq" else types["V"]))
+    kept = helper.make_value_info("kept", type_proto(split_type(types["S"])[1]))
+    nodes = [
+        helper.make_node("Size", ["other"], ["size"]),
+        helper.make_node("CastLike", ["size", "item"], ["kept"]),
+    ]
+    return helper.make_graph(nodes, "body", [item, other], [kept])
+
+
 def _body(variable: str, make: Callable[[Binding, int], GraphProto]) -> FromTypes:
     return FromTypes((variable,), make)
 
 
 RECIPES = [
-    Recipe("If", "=1", {"then_branch": _body("V", _branch), "else_branch": _body("V", _branch)}, captured=("V", "2x3")),
-    Recipe("Loop", "=3 | =1 | 2x3", {"body": _body("V", _loop_body)}, outputs=2),
-    Recipe("Scan", "- | 1x3 | 1x4x3", {"body": _body("V", _scan_body), "num_scan_inputs": 1}, until=8, outputs=2),
-    Recipe("Scan", "3 | 4x3", {"body": _body("V", _scan_body), "num_scan_inputs": 1}, since=9, outputs=2),
+    Recipe(
+        "If",
+        "=1",
+        {"then_branch": _body("V", _branch), "else_branch": _body("V", _branch)},
+        captured=("V", "2x3"),
+    ),
+    Recipe("Loop", "=3 | =1 | 2x3", {"body": _body("V", _loop_body)}),
+    Recipe(
+        "Loop",
+        "=3 | =1 | 2x3",
+        {"body": _body("V", _scanning_loop_body)},
+        outputs=2,
+        only={"V": ("float",)},
+        name="scan",
+    ),
+    Recipe(
+        "Scan",
+        "- | 1x3 | 1x4x3",
+        {"body": _body("V", _scan_body), "num_scan_inputs": 1},
+        until=8,
+        outputs=2,
+    ),
+    Recipe(
+        "Scan",
+        "3 | 4x3",
+        {"body": _body("V", _scan_body), "num_scan_inputs": 1},
+        since=9,
+        outputs=2,
+    ),
     Recipe("SequenceMap", "2x3", {"body": _body("S", _item_body)}),
+    Recipe("SequenceMap", "2x3 | 2x3", {"body": _body("V", _second_body)}, name="second"),
 ]

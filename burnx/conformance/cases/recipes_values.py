@@ -36,17 +36,28 @@ RECIPES = [
     *[
         Recipe("Constant", "", {name: value}, since=12, name=name)
         for name, value in (
-            ("value_float", 1.5), ("value_floats", [1.5, -2.0]), ("value_int", 3), ("value_ints", [3, -4]),
-            ("value_string", "déf"), ("value_strings", ["a", ""]),
+            ("value_float", 1.5),
+            ("value_floats", [1.5, -2.0]),
+            ("value_int", 3),
+            ("value_ints", [3, -4]),
+            ("value_string", "déf"),
+            ("value_strings", ["a", ""]),
         )
     ],
     Recipe("ConstantOfShape", "=[2, 3]", {"value": tensor_of("T2", "1")}),
     Recipe("ConstantOfShape", "=[2, 0]", name="empty"),
     Recipe("EyeLike", "3x4", {"k": 1, "dtype": dtype_code("T2")}),
     Recipe("Range", "=1 | =7 | =2"),
-    *recipes_for("RandomNormalLike RandomUniformLike", "2x3", attributes={"seed": 1.0, "dtype": dtype_code("T2")},
-                 types={"T1": "tensor(float)"}),
-    *recipes_for("RandomNormal RandomUniform", attributes={"seed": 1.0, "shape": [2, 3], "dtype": dtype_code("T")}),
+    *recipes_for(
+        "RandomNormalLike RandomUniformLike",
+        "2x3",
+        attributes={"seed": 1.0, "dtype": dtype_code("T2")},
+        types={"T1": "tensor(float)"},
+    ),
+    *recipes_for(
+        "RandomNormal RandomUniform",
+        attributes={"seed": 1.0, "shape": [2, 3], "dtype": dtype_code("T")},
+    ),
     Recipe("Bernoulli", "2x3 part", {"seed": 1.0, "dtype": dtype_code("T2")}),
     Recipe("Multinomial", "2x3", {"seed": 1.0, "sample_size": 4, "dtype": dtype_code("T2")}),
     Recipe("ImageDecoder", f"={list(_PICTURE)}"),
@@ -55,7 +66,9 @@ RECIPES = [
     Recipe("SequenceConstruct", "2x3 | 1x2"),
     Recipe("SequenceAt", "2x3 | =-1", types={"I": "tensor(int64)"}),
     Recipe("SequenceErase", "2x3 | =0", types={"I": "tensor(int64)"}),
-    Recipe("SequenceInsert", "2x3 | 1x2 | =1", types={"I": "tensor(int64)"}, tied={"T": "S"}),
+    Recipe(
+        "SequenceInsert", "2x3 | 1x2 | =1", types={"I": "tensor(int64)"}, tied={"T": "S", "S": "T"}
+    ),
     Recipe("SequenceLength", "2x3"),
     Recipe("ConcatFromSequence", "2x3", {"axis": 1}),
     Recipe("ConcatFromSequence", "2x3", {"axis": 0, "new_axis": 1}, name="new"),

@@ -50,7 +50,9 @@ def all_schemas() -> tuple[Schema, ...]:
     """Every version of every operator that is not deprecated, and burnx's operators that only onnxruntime defines."""
     found = list(_onnx_schemas())
     known = {(schema.domain, schema.op_type) for schema in found}
-    found += [schema for schema in _runtime_schemas() if (schema.domain, schema.op_type) not in known]
+    found += [
+        schema for schema in _runtime_schemas() if (schema.domain, schema.op_type) not in known
+    ]
     return tuple(sorted(found, key=lambda schema: (schema.operator.lower(), schema.since)))
 
 

@@ -15,7 +15,9 @@ from burnx.conformance.cases.models import output_types
 from burnx.conformance.cases.tests import VERDICT
 
 
-def summarise(tests: Sequence[BackendTest], cells: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def summarise(
+    tests: Sequence[BackendTest], cells: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
     """Cells of the schemas with and without a case, and the decided disagreements of the other engines."""
     without = cells_without_case()
     asked = {test.name: cells[test.name] for test in tests if test.prepare}
@@ -40,8 +42,7 @@ def _cells_of(case: Case) -> list[Cell]:
     if not schema.variables:
         return [(schema.operator, schema.since, "", "")]
     return [
-        (schema.operator, schema.since, variable, kind)
-        for variable, kind in output_types(case)
+        (schema.operator, schema.since, variable, kind) for variable, kind in output_types(case)
     ]
 
 
@@ -49,7 +50,9 @@ def _engines_that_ran(asked: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
     """How many cases each set of engines answered."""
     counts: Counter[str] = Counter()
     for steps in asked.values():
-        ran = [engine for engine in ENGINES if steps[engine].status == "" and not steps[engine].message]
+        ran = [
+            engine for engine in ENGINES if steps[engine].status == "" and not steps[engine].message
+        ]
         counts[" and ".join(ran) or "none"] += 1
     return dict(counts.most_common())
 

@@ -15,6 +15,7 @@ Array: TypeAlias = np.ndarray[Any, Any]
 Random: TypeAlias = np.random.Generator
 Shape: TypeAlias = tuple[int, ...]
 
+_WHOLE = ("whole", "count")
 _WORDS = ("", "a", "Bc", "déf", "x y", "a")
 _SEQUENCE_ITEMS = 2
 
@@ -49,14 +50,18 @@ def fill(dtype: DType, shape: Shape, kind: str, random: Random) -> Array:
     if kind.startswith("below "):
         return _as_dtype(random.integers(0, int(kind[6:]), shape), dtype)
     if dtype_name(dtype) == "string":
-        words = [str(n) for n in range(-2, 4)] if kind == "whole" else _WORDS
+        words = (
+            [str(n) for n in range(-2 * (kind == "whole"), 4)]
+            if kind in ("whole", "count")
+            else _WORDS
+        )
         return np.asarray(random.choice(np.asarray(words, object), shape), object)
     if dtype_name(dtype) == "bool":
         return np.asarray(random.integers(0, 2, shape), np.bool_)
     numbers = _KINDS[kind](random, shape)
     if is_complex(dtype):
         return np.asarray(numbers + 1j * _KINDS[kind](random, shape)).astype(dtype)
-    return _as_dtype(numbers if is_float(dtype) else _as_whole(numbers), dtype)
+    return _as_dtype(numbers if is_float(dtype) or kind in _WHOLE else _as_whole(numbers), dtype)
 
 
 def _as_whole(numbers: Array) -> Array:
@@ -120,5 +125,6 @@ _KINDS: dict[str, Callable[[Random, Shape], Array]] = {
     "distinct": _distinct,
     "special": _special,
     "whole": lambda random, shape: np.asarray(random.integers(-3, 4, shape) * 1.0),
+    "count": lambda random, shape: np.asarray(random.integers(0, 4, shape) * 1.0),
     "wide": _quarters(-400, 400),
 }
