@@ -108,7 +108,7 @@ def _with_output_types(case: Case, model: ModelProto) -> ModelProto:
     for place, value in enumerate(model.graph.output):
         kind = found.get(value.name, TypeProto())
         formal = _output_formal(case, place)
-        if _is_known(kind) and formal.type not in settled:
+        if _is_known(kind) and (formal.variadic or formal.type not in settled):
             value.type.CopyFrom(kind)
             continue
         value.type.CopyFrom(_schema_type(case, formal))

@@ -11,9 +11,7 @@ def _ms(operators: str, inputs: str, **settings: object) -> list[Recipe]:
     return [Recipe(_MS + name, inputs, **settings) for name in operators.split()]  # type: ignore[arg-type]
 
 
-_EIGHT_BITS = {
-    name: "tensor(uint8)" for name in ("T", "T1", "T2", "T8", "TA", "TB", "TV", "TY", "TYZ")
-}
+_EIGHT_BITS = dict.fromkeys(("T", "T1", "T2", "T8", "TA", "TB", "TV", "TY", "TYZ"), "tensor(uint8)")
 _ONE = "2x3 below 9 | =0.5 | =1"
 
 RECIPES = [

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from onnx import TensorProto, helper
 
-from burnx.conformance.cases.recipe import FromTypes, Recipe, tensor_of as _tensor
+from burnx.conformance.cases.recipe import FromTypes, Recipe
+from burnx.conformance.cases.recipe import tensor_of as _tensor
 
 _FLOAT, _UINT8 = TensorProto.FLOAT, TensorProto.UINT8
 _TREE = {

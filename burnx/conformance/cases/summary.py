@@ -12,7 +12,6 @@ from burnx.conformance.cases.collect import Case, Cell, all_cases, all_cells
 from burnx.conformance.cases.disagreements import find_disagreement
 from burnx.conformance.cases.expected import ENGINES
 from burnx.conformance.cases.models import output_types
-from burnx.conformance.cases.tests import VERDICT
 
 
 def summarise(
