@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import importlib.util
+import json
 import platform
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from burnx.conformance.backend_tests import BackendTest
@@ -15,10 +17,12 @@ from burnx.conformance.limitations import declared_limitations
 from burnx.conformance.places import place_of
 from burnx.conformance.routes import Cell
 from burnx.conformance.statuses import STATUSES
+from burnx.errors import UsageError
 
 Cells = dict[str, dict[str, Cell]]
 """By test and step; the step of a route is ``route@device``."""
 
+_KEYS = {"versions", "tests", "operators", "summary", "details"}
 _MESSAGE_CHARS = 600
 _MODEL_CHARS = 6000
 _MODEL_BYTES = 40_000
@@ -45,6 +49,36 @@ def assemble_results(
 
         results["generated"] = summarise(tests, cells)
     return results
+
+
+def read_results(path: str) -> dict[str, Any]:
+    """What an earlier run wrote with ``--json``.
+
+    Raises: UsageError if the file is not that.
+    """
+    try:
+        found = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--add takes the JSON of a run: {error}, {path}") from error
+    if not isinstance(found, dict) or not set(found) >= _KEYS:
+        raise UsageError(
+            f"--add takes the JSON of a run, which has {', '.join(sorted(_KEYS))}: {path}"
+        )
+    return found
+
+
+def merge_results(results: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """The results with the devices of another run added that they do not have."""
+    known = {results["summary"]["device"], *results.get("devices", {})}
+    first = {key: other[key] for key in ("tests", "operators", "summary", "details")}
+    found = {other["summary"]["device"]: first, **other.get("devices", {})}
+    new = {device: each for device, each in found.items() if device not in known}
+    return {
+        **results,
+        "devices": {**results.get("devices", {}), **new},
+        "models": {**other.get("models", {}), **results.get("models", {})},
+        "generated": results.get("generated") or other.get("generated"),
+    }
 
 
 def _of_device(

@@ -9,9 +9,10 @@ from typing import Any
 
 from burnx.conformance.backend_tests import BackendTest
 from burnx.conformance.cases.collect import Case, Cell, all_cases, all_cells
-from burnx.conformance.cases.disagreements import find_disagreement
+from burnx.conformance.cases.disagreements import Disagreement, find_disagreement
 from burnx.conformance.cases.expected import ENGINES
 from burnx.conformance.cases.models import output_types
+from burnx.conformance.cases.tests import VERDICT
 
 
 def summarise(
@@ -24,7 +25,7 @@ def summarise(
         "cells": sum(1 for _ in all_cells()),
         "without_case": [" ".join(map(str, cell)).strip() for cell in without],
         "ran": _engines_that_ran(asked),
-        "disagreements": _disagreements(asked),
+        "disagreements": _disagreements([test for test in tests if test.prepare], cells),
     }
 
 
@@ -56,14 +57,22 @@ def _engines_that_ran(asked: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
     return dict(counts.most_common())
 
 
-def _disagreements(asked: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _disagreements(
+    tests: Sequence[BackendTest], cells: Mapping[str, Mapping[str, Any]]
+) -> list[dict[str, Any]]:
     """Each entry of the list with the cases it decided in this run."""
-    found: dict[Any, list[str]] = {}
-    for name in asked:
-        entry = find_disagreement(name)
-        if entry is not None:
-            found.setdefault(entry, []).append(name)
+    found: dict[Disagreement, list[BackendTest]] = {}
+    for test in tests:
+        entry = find_disagreement(test.name)
+        if entry is not None and entry.why in cells[test.name][VERDICT].message:
+            found.setdefault(entry, []).append(test)
     return [
-        {"cases": names, "follows": entry.follows, "why": entry.why}
-        for entry, names in found.items()
+        {
+            "operators": list(dict.fromkeys(test.operator for test in members)),
+            "cases": [test.name for test in members],
+            "count": len(members),
+            "follows": entry.follows,
+            "why": entry.why,
+        }
+        for entry, members in found.items()
     ]
