@@ -32,7 +32,7 @@ _PEER_GROUPS = ("node", "node-expanded", "simple", "pytorch-operator", "pytorch-
 
 
 _PLAIN = {"skip": "not compared", "wrong": "wrong value"}
-_PAGE = ("data", "devices", "peers", "recipe", "own", "generated")
+_PAGE = ("data", "devices", "peers", "recipe", "all_tests", "own", "generated")
 """What only the page shows."""
 
 
@@ -77,6 +77,7 @@ def render_html(results: Results) -> str:
             "devices": devices,
             "peers": PEERS,
             "recipe": RECIPE,
+            "all_tests": TESTS,
             "own": [(name, own_total(summary)) for name, summary in devices],
             "generated": results.get("generated"),
         },

@@ -22,7 +22,7 @@ RECIPES = [
     *_ms(
         "FusedGemm",
         "2x3 | 3x4 | 4",
-        attributes={"activation": "LeakyRelu", "activation_alpha": 0.5},
+        attributes={"activation": "Relu"},
     ),
     *_ms("SkipLayerNormalization", "1x2x4 distinct | 1x2x4 | 4 | 4 | 4"),
     *_ms("SkipSimplifiedLayerNormalization", "1x2x4 distinct | 1x2x4 | 4 | 4"),
@@ -30,6 +30,7 @@ RECIPES = [
         "EmbedLayerNormalization",
         "1x3 below 4 | 1x3 below 2 | 4x4 | 5x4 | 2x4 | 4 | 4",
         types={"T1": "tensor(int32)"},
+        outputs=2,
     ),
     *_ms(
         "MatMulNBits",
@@ -59,9 +60,9 @@ RECIPES = [
         name="groups",
     ),
     *_ms(
-        "QLinearAdd QLinearMul", f"{_ONE} | 3 below 9 | =0.25 | =2 | =0.7 | =3", types=_EIGHT_BITS
+        "QLinearAdd QLinearMul", f"{_ONE} | 3 below 9 | =0.25 | =2 | =0.71 | =3", types=_EIGHT_BITS
     ),
-    *_ms("QLinearLeakyRelu", f"{_ONE} | =0.3 | =3", attributes={"alpha": 0.1}, types=_EIGHT_BITS),
+    *_ms("QLinearLeakyRelu", f"{_ONE} | =0.31 | =3", attributes={"alpha": 0.1}, types=_EIGHT_BITS),
     *_ms("QLinearSigmoid", f"{_ONE} | =0.0078125 | =3", types=_EIGHT_BITS),
     *_ms(
         "QLinearSoftmax", f"{_ONE} | =0.0078125 | =3", attributes={"opset": 13}, types=_EIGHT_BITS
@@ -76,14 +77,14 @@ RECIPES = [
     ),
     *_ms(
         "QLinearAveragePool",
-        "1x1x4x4 below 9 | =0.5 | =1 | =0.3 | =3",
+        "1x1x4x4 below 9 | =0.5 | =1 | =0.31 | =3",
         attributes={"kernel_shape": [2, 2]},
         types=_EIGHT_BITS,
     ),
-    *_ms("QLinearGlobalAveragePool", "1x2x3x3 below 9 | =0.5 | =1 | =0.3 | =3", types=_EIGHT_BITS),
+    *_ms("QLinearGlobalAveragePool", "1x2x3x3 below 9 | =0.5 | =1 | =0.31 | =3", types=_EIGHT_BITS),
     *_ms(
         "QGemm",
-        "2x3 below 9 | =0.5 | =1 | 3x4 below 9 | =0.25 | =2 | =[0, 1, 2, 3] | =0.7 | =3",
+        "2x3 below 9 | =0.5 | =1 | 3x4 below 9 | =0.25 | =2 | =[0, 1, 2, 3] | =0.71 | =3",
         types=_EIGHT_BITS,
         attributes={"alpha": 1.0},
         tied={"TY": "TYZ"},
@@ -128,13 +129,13 @@ RECIPES = [
     ),
     *_ms(
         "DecoderMaskedMultiHeadAttention",
-        "1x1x4 unit | 1x5x4 unit | 1x5x4 unit",
+        "1x1x4 unit | 1x2x5x2 unit | 1x2x5x2 unit",
         attributes={"num_heads": 2},
         outputs=1,
     ),
     *_ms(
         "GroupQueryAttention",
-        "1x3x8 unit | 1x3x4 unit | 1x3x4 unit | - | - | =[2] | =[3]",
+        "1x3x16 unit | 1x3x8 unit | 1x3x8 unit | - | - | =[2] | =3",
         attributes={"num_heads": 2, "kv_num_heads": 1},
         outputs=3,
         types={"T": "tensor(float)", "T_CACHE": "tensor(float)"},
@@ -142,7 +143,7 @@ RECIPES = [
     ),
     *_ms(
         "GroupQueryAttention",
-        "1x1x16 unit | 1x1x8 unit | 1x1x8 unit | 1x1x4x8 unit | 1x1x4x8 unit | =[4] | =[5] | 8x4 unit | 8x4 unit",
+        "1x1x16 unit | 1x1x8 unit | 1x1x8 unit | 1x1x4x8 unit | 1x1x4x8 unit | =[4] | =5 | 8x4 unit | 8x4 unit",
         attributes={"num_heads": 2, "kv_num_heads": 1, "do_rotary": 1},
         outputs=3,
         types={"T_CACHE": "tensor(float)"},
@@ -186,7 +187,7 @@ RECIPES = [
         types=_EIGHT_BITS,
     ),
     *_ms("NhwcMaxPool", "1x4x4x2 below 9", attributes={"kernel_shape": [2, 2]}, types=_EIGHT_BITS),
-    *_ms("NhwcConv NhwcFusedConv", "1x4x4x2 | 3x3x3x2 | 3", attributes={"activation": "Relu"}),
+    *_ms("NhwcConv NhwcFusedConv", "1x4x4x2 | 3x2x3x3 | 3", attributes={"activation": "Relu"}),
     *_ms(
         "MaxpoolWithMask", "1x1x4x4 distinct | 1x1x4x4 below 2", attributes={"kernel_shape": [2, 2]}
     ),
@@ -215,12 +216,12 @@ RECIPES = [
     *_ms("DequantizeLinear", "2x3 below 8 | =0.5 | =1", types={"T1": "tensor(uint8)"}),
     *_ms(
         "QLinearConv",
-        "1x1x3x3 below 8 | =0.5 | =1 | 1x1x2x2 below 8 | =0.25 | =2 | =0.7 | =3 | =[1]",
+        "1x1x3x3 below 8 | =0.5 | =1 | 1x1x2x2 below 8 | =0.25 | =2 | =0.71 | =3 | =[1]",
         types={"T1": "tensor(uint8)", "T2": "tensor(uint8)", "T3": "tensor(uint8)"},
     ),
     *_ms(
         "QLinearWhere",
-        "2x3 | 2x3 below 9 | =0.5 | =1 | 2x3 below 9 | =0.25 | =2 | =0.7 | =3",
+        "2x3 | 2x3 below 9 | =0.5 | =1 | 2x3 below 9 | =0.25 | =2 | =0.71 | =3",
         types=_EIGHT_BITS,
     ),
     *_ms(
@@ -229,13 +230,27 @@ RECIPES = [
         attributes={"block_size": 16, "quantize_axis": 1},
         types={"T1": "tensor(uint4)", "Tind": "tensor(int64)"},
     ),
-    *_ms("MatMulInteger16", "2x3 below 8 | 3x4 below 8"),
+    *_ms(
+        "MatMulInteger16",
+        "2x3 below 8 | 3x4 below 8",
+        types={"T3": "tensor(int32)"},
+        only={"T1": ("int16",)},
+    ),
     *_ms("MulInteger", "2x3 below 8 | =1 | 2x3 below 8 | =2", types=_EIGHT_BITS),
     *_ms(
         "ReduceSumInteger",
         "2x3 below 8",
         attributes={"axes": [1], "keepdims": 0},
-        types=_EIGHT_BITS,
+        types={"T2": "tensor(int32)"},
+        only={"T1": ("int8",)},
+    ),
+    *_ms(
+        "ReduceSumInteger",
+        "2x3 below 8",
+        attributes={"axes": [1], "keepdims": 0},
+        types={"T2": "tensor(uint32)"},
+        only={"T1": ("uint8",)},
+        name="unsigned",
     ),
     *_ms("Inverse", "=[[2.0, 1.0], [0.5, 1.5]]"),
     *_ms("CDist", "2x3 | 4x3", attributes={"metric": "sqeuclidean"}),
@@ -244,14 +259,24 @@ RECIPES = [
     *_ms("Irfft", "1x5x2", attributes={"signal_ndim": 1, "normalized": 0, "onesided": 1}),
     *_ms("IsAllFinite", "2x3 | 2x3"),
     *_ms("SampleOp", "2x3"),
-    *_ms("MurmurHash3", "2x3", attributes={"positive": 0}, types={"T1": "tensor(int32)"}),
+    *_ms(
+        "MurmurHash3",
+        "2x3",
+        attributes={"positive": 0},
+        types={"T1": "tensor(int32)", "T2": "tensor(int32)"},
+    ),
     *_ms("Trilu", "2x3x3 | =1", attributes={"upper": 0}),
     *_ms("Pad", "2x3 | =[0, 1, 1, 0] | =1"),
     *_ms("Range", "=1 | =7 | =2"),
     *_ms("Unique", "=[2, 1, 1, 3, 2]", outputs=3),
     *_ms("ExpandDims", "2x3 | =1"),
     *_ms("CropAndResize", "1x1x4x4 | =[[0.0, 0.0, 1.0, 1.0]] | =[0] | =[2, 2]"),
-    *_ms("GridSample", "1x1x3x4 | 1x2x3x2 unit", attributes={"align_corners": 1}),
+    *_ms(
+        "GridSample",
+        "1x1x3x4 | 1x2x3x2 unit",
+        attributes={"align_corners": 1},
+        only={"T1": ("float", "float16", "double")},
+    ),
     *_ms("GatherND", "3x4 | =[[0, 1], [2, 3]]", types={"Tind": "tensor(int64)"}),
     *_ms("UnfoldTensor", "2x6", attributes={"size": 3, "step": 2, "dim": 1}),
 ]

@@ -235,12 +235,12 @@ RECIPES = [
     Recipe("DynamicQuantizeLinear", "2x3"),
     Recipe(
         "QLinearMatMul",
-        "2x3 below 8 | =0.5 | =1 | 3x2 below 8 | =0.25 | =2 | =0.7 | =3",
+        "2x3 below 8 | =0.5 | =1 | 3x2 below 8 | =0.25 | =2 | =0.71 | =3",
         types={"T1": "tensor(uint8)", "T2": "tensor(uint8)", "T3": "tensor(uint8)"},
     ),
     Recipe(
         "QLinearConv",
-        "1x1x3x3 below 8 | =0.5 | =1 | 1x1x2x2 below 8 | =0.25 | =2 | =0.7 | =3 | =[1]",
+        "1x1x3x3 below 8 | =0.5 | =1 | 1x1x2x2 below 8 | =0.25 | =2 | =0.71 | =3 | =[1]",
         types={"T1": "tensor(uint8)", "T2": "tensor(uint8)", "T3": "tensor(uint8)"},
     ),
 ]

@@ -13,6 +13,8 @@ import onnx.defs
 
 from burnx.ops import table
 
+_RUNTIME_OPSET = 18
+"""The opset of models of operators that only onnxruntime has in the default domain."""
 DOMAINS = ("", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training")
 
 
@@ -76,7 +78,8 @@ def _runtime_schemas() -> Iterator[Schema]:
     state = importlib.import_module("onnxruntime.capi.onnxruntime_pybind11_state")
     for schema in state.get_all_operator_schema():
         if (schema.domain, schema.name) in table():
-            yield _read_schema(schema, schema.since_version, "typeStr")
+            newest = schema.since_version if schema.domain else _RUNTIME_OPSET
+            yield _read_schema(schema, newest, "typeStr")
 
 
 def _read_schema(schema: Any, until: int, type_field: str) -> Schema:
