@@ -117,6 +117,15 @@ def test_what_nobody_runs_is_not_compared(tmp_path: Path) -> None:
     assert "ended its process" in found.doubt
 
 
+def test_an_old_version_is_judged_after_conversion(tmp_path: Path) -> None:
+    """No engine has the first Gemm; onnx's converter says it in the words of a newer one."""
+    case = find_case("gen_Gemm_v1_T_float32")
+    for engine in expected.ENGINES:
+        expected.ask_engine(case, engine, tmp_path)
+    found = expected.expected_outputs(case, tmp_path)
+    assert (found.judge, found.doubt) == (expected.CONVERTED, "")
+
+
 def test_an_undecided_disagreement_is_not_compared(tmp_path: Path) -> None:
     assert find_disagreement(RELU) is None
     found = given({"reference": ONE, "onnxruntime": TWO}, RELU, tmp_path)
