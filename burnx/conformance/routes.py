@@ -169,8 +169,12 @@ def _judge_exported(bench: Bench, data: DataSet, path: Path) -> Cell:
         if problem is None:
             return Cell("pass", judge=judge)
         verdicts.append(("wrong", f"{judge}: {problem}"))
-    status = "wrong" if any(status == "wrong" for status, _ in verdicts) else "error"
-    return Cell(status, "; ".join(message for _, message in verdicts))
+    message = "; ".join(message for _, message in verdicts)
+    if any(status == "wrong" for status, _ in verdicts):
+        return Cell("wrong", message)
+    if data.doubt:  # nobody runs the file that it came from either
+        return Cell("skip", f"{data.doubt}; {message}")
+    return Cell("error", message)
 
 
 def _compared(bench: Bench, data: DataSet, found: Sequence[Value]) -> Cell:

@@ -34,7 +34,7 @@ def case_model(case: Case) -> ModelProto:
     """
     values = case_inputs(case)
     inputs = [
-        helper.make_value_info(name, type_proto(kind, np.shape(values[name])))
+        helper.make_value_info(name, type_proto(kind, _shape_of(values[name])))
         for name, kind, _ in _graph_inputs(case)
     ]
     opsets = [helper.make_opsetid(case.schema.domain, case.schema.until)]
@@ -75,6 +75,13 @@ def output_types(case: Case) -> list[tuple[str, str]]:
         if formal.type in case.schema.variables:
             found.setdefault(formal.type, type_text(value.type))
     return list(found.items())
+
+
+def _shape_of(value: Any) -> tuple[int, ...] | None:
+    """The shape of an array, and of the items of a sequence, which have one."""
+    if isinstance(value, list):
+        return _shape_of(value[0])
+    return None if isinstance(value, dict) else np.shape(value)
 
 
 def _graph_inputs(case: Case) -> Iterator[tuple[str, str, str]]:

@@ -42,12 +42,12 @@ def short_name(text: str) -> str:
 
 
 def type_proto(text: str, shape: tuple[int, ...] | None = None) -> TypeProto:
-    """The type as the model files store it."""
+    """The type as the model files store it; the shape is that of the tensors at the bottom."""
     word, inner = split_type(text)
     if word == "seq":
-        return helper.make_sequence_type_proto(type_proto(inner))
+        return helper.make_sequence_type_proto(type_proto(inner, shape))
     if word == "optional":
-        return helper.make_optional_type_proto(type_proto(inner))
+        return helper.make_optional_type_proto(type_proto(inner, shape))
     if word == "map":
         key, value = inner.split(",", 1)
         code = TensorProto.DataType.Value(key.strip().upper())
