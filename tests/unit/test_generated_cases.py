@@ -44,7 +44,9 @@ def test_nearly_every_operator_version_and_type_has_a_case() -> None:
     assert len(missing) / sum(1 for _ in all_cells()) < 0.01
     assert len(standard) > 200
     known = {schema.name for schema in onnx.defs.get_all_schemas()}
-    assert {name for name in standard - set(all_recipes()) if name.rpartition(".")[2] in known} == UNCOVERED
+    assert {
+        name for name in standard - set(all_recipes()) if name.rpartition(".")[2] in known
+    } == UNCOVERED
 
 
 def test_names_are_unique_and_values_the_same_in_every_run() -> None:
