@@ -24,15 +24,8 @@ def _backend_place(test: BackendTest) -> tuple[int, str]:
     """The version in force at the model's opset, and the element type of the first input (or output)."""
     model = test.load_model()
     domain, _, name = test.operator.rpartition(".")
-    opsets = {item.domain.replace("ai.onnx", "") or "": item.version for item in model.opset_import}
-    version = next(
-        (
-            item.version
-            for item in model.opset_import
-            if item.domain in (domain, domain or "ai.onnx")
-        ),
-        opsets.get("", 0),
-    )
+    own = (domain,) if domain else ("", "ai.onnx")
+    version = next((opset.version for opset in model.opset_import if opset.domain in own), 0)
     try:
         since = onnx.defs.get_schema(name, version, domain).since_version
     except onnx.defs.SchemaError:
