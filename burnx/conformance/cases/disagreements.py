@@ -89,6 +89,12 @@ DISAGREEMENTS: tuple[Disagreement, ...] = (
         "entries that do not follow each other.",
     ),
     Disagreement(
+        r"^gen_ml_DictVectorizer_",
+        "",
+        "DictVectorizer-1, Y: 'A 1-D tensor holding values from the input dictionary'; onnxruntime gives a row of shape "
+        "(1, n).",
+    ),
+    Disagreement(
         r"^gen_ml_TreeEnsembleClassifier_",
         _FIRST,
         "TreeEnsembleClassifier-3, Y: 'N, Top class for each point'; onnxruntime gives 1, which is none of the class labels.",

@@ -229,6 +229,15 @@ RECIPES = [
         "4x16 below 8 | =[0, 2] | 4x1 positive",
         attributes={"block_size": 16, "quantize_axis": 1},
         types={"T1": "tensor(uint4)", "Tind": "tensor(int64)"},
+        only={"T1": ("int4", "uint4")},
+    ),
+    *_ms(
+        "GatherBlockQuantized",
+        "4x8 below 256 | =[0, 2] | 4x1 positive",
+        attributes={"block_size": 16, "quantize_axis": 1},
+        types={"T1": "tensor(uint8)", "Tind": "tensor(int64)"},
+        only={"T1": ("uint8",)},
+        name="bytes",
     ),
     *_ms(
         "MatMulInteger16",
@@ -276,6 +285,7 @@ RECIPES = [
         "1x1x3x4 | 1x2x3x2 unit",
         attributes={"align_corners": 1},
         only={"T1": ("float", "float16", "double")},
+        tied={"T2": "T1"},
     ),
     *_ms("GatherND", "3x4 | =[[0, 1], [2, 3]]", types={"Tind": "tensor(int64)"}),
     *_ms("UnfoldTensor", "2x6", attributes={"size": 3, "step": 2, "dim": 1}),

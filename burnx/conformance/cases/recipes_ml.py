@@ -37,6 +37,14 @@ def _by_type(variable: str, kind: str, role: int) -> FromTypes:
     )
 
 
+def _by_key(key: str, vocabulary: list[object]) -> FromTypes:
+    """A vocabulary, where the keys of the map are of that type."""
+    start = f"map({key},"
+    return FromTypes(
+        ("T1",), lambda types, _: vocabulary if types["T1"].startswith(start) else None
+    )
+
+
 RECIPES = [
     Recipe(_ML + "ArrayFeatureExtractor", "2x4 | =[[0, 2]]"),
     Recipe(_ML + "Binarizer", "2x3", {"threshold": 0.5}),
@@ -61,18 +69,28 @@ RECIPES = [
     ),
     Recipe(
         _ML + "DictVectorizer",
-        "={'b': 1.5, 'z': 2.0}",
-        {"string_vocabulary": ["a", "b"]},
+        "()",
+        {
+            "string_vocabulary": _by_key("string", ["a", "c", "b"]),
+            "int64_vocabulary": _by_key("int64", [0, 1, 2]),
+        },
         types={"T1": "map(string, float)"},
-        name="strings",
     ),
     Recipe(_ML + "FeatureVectorizer", "2x2 | 2x1", {"inputdimensions": [2, 1]}),
     Recipe(
         _ML + "Imputer",
         "2x3",
         {"imputed_value_floats": [1.0, 2.0, 3.0], "replaced_value_float": 0.5},
-        types={},
+        only={"T": ("float", "double")},
         name="floats",
+    ),
+    Recipe(
+        _ML + "Imputer",
+        "2x3",
+        {"imputed_value_int64s": [1, 2, 3], "replaced_value_int64": 2},
+        types={"T": "tensor(int64)"},
+        only={"T": ("int64", "int32")},
+        name="integers",
     ),
     Recipe(
         _ML + "LabelEncoder",
@@ -139,6 +157,15 @@ RECIPES = [
         "=[1, 3, 9]",
         {"cats_int64s": [1, 2, 3]},
         types={"T": "tensor(int64)"},
+        only={"T": ("int64", "int32", "float", "double")},
+    ),
+    Recipe(
+        _ML + "OneHotEncoder",
+        "=['a', 'z']",
+        {"cats_strings": ["a", "b"]},
+        types={"T": "tensor(string)"},
+        only={"T": ("string",)},
+        name="strings",
     ),
     Recipe(
         _ML + "SVMRegressor",

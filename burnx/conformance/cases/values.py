@@ -88,11 +88,17 @@ def _make_map(inner: str, spec: str) -> dict[Any, Any]:
     """A map from ``={'a': 1}``, or one of two entries."""
     key, value = (part.strip() for part in inner.split(",", 1))
     if spec.startswith("="):
-        return dict(ast.literal_eval(spec[1:].strip()))
+        given = dict(ast.literal_eval(spec[1:].strip()))
+        return {one: _as_item(value, other) for one, other in given.items()}
     keys: list[Any] = ["a", "b"] if key == "string" else [0, 2]
-    values: list[Any] = ["1", "2"] if "string" in value else [1.5, -2.0]
-    whole = "int" in value
-    return {k: int(v) if whole else v for k, v in zip(keys, values, strict=True)}
+    return {one: _as_item(value, other) for one, other in zip(keys, (1.5, -2.0), strict=True)}
+
+
+def _as_item(kind: str, number: float) -> Any:
+    """A number as a value of a map."""
+    if "string" in kind:
+        return str(number)
+    return int(number) if "int" in kind else float(number)
 
 
 _NARROW = {"int2": (-2, 1), "uint2": (0, 3), "int4": (-8, 7), "uint4": (0, 15)}
