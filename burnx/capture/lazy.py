@@ -16,7 +16,7 @@ from burnx.ops import operator as operator_module
 from burnx.runtime.device import Device, find_device, prepare
 from burnx.shape import Shape
 from burnx.tensor import Array, Tensor
-from burnx.types import TensorType
+from burnx.types import OptionalType, TensorType
 
 
 @dataclass(slots=True, eq=False)
@@ -49,12 +49,12 @@ class LazyRecorder(GraphRecorder):
     def value_of(self, tensor: Tensor, reason: str) -> Array:
         self.work_out([tensor.ref])
         result = tensor.ref.array
-        assert result is not None
-        return result
+        assert result is not None or isinstance(tensor.ref.type, OptionalType)
+        return result  # type: ignore[return-value]  # an empty optional is worth None
 
     def work_out(self, values: Sequence[Any]) -> None:
         """Compute values, together, and let go of the nodes they came from."""
-        missing = [value for value in dict.fromkeys(values) if value.array is None]
+        missing = [value for value in dict.fromkeys(values) if not _is_known(value)]
         if not missing:
             return
         graph = Graph("call", outputs=missing, nodes=needed_nodes(missing))
@@ -64,6 +64,12 @@ class LazyRecorder(GraphRecorder):
             value.array, value.producer = result, None
             if isinstance(value.type, TensorType):
                 value.type = constant_value(result).type
+
+
+def _is_known(value: Value) -> bool:
+    """Whether a value was computed; an empty optional then has no array, and nothing that gives it any more."""
+    is_empty = isinstance(value.type, OptionalType) and value.producer is None
+    return value.array is not None or is_empty
 
 
 def needed_nodes(values: Sequence[Value]) -> list[Node]:

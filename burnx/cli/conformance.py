@@ -1,4 +1,4 @@
-"""burnx conformance: the backend tests of the ONNX standard."""
+"""burnx conformance: the backend tests of the ONNX standard, and cases generated from its schemas."""
 
 from __future__ import annotations
 
@@ -13,26 +13,45 @@ from burnx.cli.console import STDOUT, Console, json_option, table
 
 
 @click.command("conformance")
-@click.option("--device", metavar="D", help="reference, cpu, opencl:N or cuda:N.")
+@click.option("--device", metavar="LIST", help="reference, cpu, opencl:N or cuda:N.")
+@click.option(
+    "--cases",
+    type=click.Choice(["backend", "generated", "all"]),
+    default="backend",
+    help="Default: backend.",
+)
 @click.option("--route", metavar="LIST", default="run,source,roundtrip", help="Default: all.")
 @click.option("--filter", "pattern", metavar="REGEX", help="Only tests whose name matches.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Tests at a time.")
 @click.option("--html", metavar="FILE", help="Write a report to look at.")
+@click.option(
+    "--add",
+    "earlier",
+    metavar="FILE",
+    multiple=True,
+    help="JSON of another run, shown with this one.",
+)
 @click.option("--markdown", metavar="FILE", help="Write a report to read.")
 @json_option
 @click.pass_obj
-def conformance_command(console: Console, /, route: str, **options: Any) -> None:
-    """Run the backend tests of the installed onnx package."""
+def conformance_command(
+    console: Console, /, route: str, earlier: tuple[str, ...], **options: Any
+) -> None:
+    """Run the backend tests of the installed onnx package, or cases generated from its schemas."""
     from burnx.conformance import report, suite
+    from burnx.conformance.results import merge_results, read_results
     from burnx.runtime.device import find_device
 
-    options["device"] = find_device(options["device"]).name
+    names = (options["device"] or "").split(",") if options["device"] else [None]
+    options["device"] = ",".join(find_device(name and name.strip()).name for name in names)
     writers = {"html": report.render_html, "markdown": report.render_markdown}
     files = {kind: options.pop(kind) for kind in writers}
     options["jobs"] = options["jobs"] or max(1, len(os.sched_getaffinity(0)))
     routes = [name.strip() for name in route.split(",") if name.strip()]
     with console.progress("conformance") as progress:
         results = suite.run_conformance(routes=routes, progress=progress, **options)
+    for path in earlier:
+        results = merge_results(results, read_results(path))
     for kind, path in files.items():
         if path == STDOUT:
             console.say(writers[kind](results))

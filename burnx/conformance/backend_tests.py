@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -29,23 +29,35 @@ _STORED_AS = {"light": "real"}  # onnx files the light models under the kind "re
 
 @dataclass(frozen=True, slots=True)
 class DataSet:
-    """The inputs of one call, in the order of the model's inputs, and the outputs that are right."""
+    """The inputs of one call, in the order of the model's inputs, and the outputs that are right.
+
+    ``judge`` is who gave the outputs, where that was another engine; ``doubt`` says why there are none to compare.
+    """
 
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
+    judge: str = ""
+    doubt: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class BackendTest:
-    """One test of the suite; its model and data are read when asked for."""
+    """One test of the suite; its model and data are read when asked for.
+
+    ``prepare`` are steps that come before the routes, and may crash as they may; their text is kept in the results.
+    ``version`` and ``dtype`` say what a generated test is there for.
+    """
 
     name: str
     kind: str
     operator: str
-    rtol: float
-    atol: float
+    rtol: float | None
+    atol: float | None
     load_model: Callable[[], ModelProto]
     load_data: Callable[[ModelProto], tuple[DataSet, ...]]
+    prepare: Mapping[str, Callable[[], str]] = field(default_factory=dict, compare=False)
+    version: int = 0
+    dtype: str = ""
 
     @property
     def group(self) -> str:

@@ -16,11 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from burnx.dtype import DType, as_array, code_of_dtype, dtype_of_code
+from burnx.dtype import DType, as_array, code_of_dtype, dtype_name, dtype_of_code
 from burnx.errors import DeviceError, VerifyError
+from burnx.packing import pack_elements, packed_size_bytes, unpack_elements
 
 Array = np.ndarray[Any, Any]
 Run = Callable[[Mapping[str, Any]], dict[str, Any]]
+_PACKED = ("int4", "uint4", "int2", "uint2", "float4")
+_NOT_NUMPY = tuple(f"tensor({name}" for name in ("bfloat16", "float8", *_PACKED))
 _RAW: dict[int, DType] = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16)}
 
 
@@ -37,8 +40,8 @@ def has_onnxruntime() -> bool:
     return importlib.util.find_spec("onnxruntime") is not None
 
 
-def open_onnxruntime(path: str, threads: int = 1) -> Run:
-    """``path`` loaded in onnxruntime on the CPU.
+def open_onnxruntime(path: str | bytes, threads: int = 1) -> Run:
+    """``path``, or the bytes of a model, loaded in onnxruntime on the CPU.
 
     Raises: DeviceError if onnxruntime is not installed; its own errors if it refuses the model.
     """
@@ -64,8 +67,8 @@ def open_onnxruntime(path: str, threads: int = 1) -> Run:
     return run
 
 
-def open_reference(path: str) -> Run:
-    """``path`` loaded in the reference evaluator of onnx."""
+def open_reference(path: str | bytes) -> Run:
+    """``path``, or the bytes of a model, loaded in the reference evaluator of onnx."""
     from onnx.reference import ReferenceEvaluator
 
     evaluator = ReferenceEvaluator(path)
@@ -123,19 +126,30 @@ def _is_plain(value: Any) -> bool:
 
 
 def _gives_plain(session: Any) -> bool:
-    return not any(
-        output.type.startswith(("tensor(bfloat16", "tensor(float8"))
-        for output in session.get_outputs()
-    )
+    return not any(output.type.startswith(_NOT_NUMPY) for output in session.get_outputs())
 
 
 def _as_ort_value(onnxruntime: Any, value: Any) -> Any:
     array = np.ascontiguousarray(as_array(value)).reshape(np.shape(value))
     if _is_plain(array):
         return onnxruntime.OrtValue.ortvalue_from_numpy(array)
-    raw = array.view(_RAW[array.dtype.itemsize])
     code = code_of_dtype(array.dtype)
-    return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(raw, code)
+    make = onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type
+    if _is_packed(array.dtype):
+        return _packed_ort_value(make, array, code)
+    return make(array.view(_RAW[array.dtype.itemsize]), code)
+
+
+def _packed_ort_value(make: Callable[..., Any], array: Array, code: int) -> Any:
+    """A value of fewer than 8 bits an element: onnxruntime packs as ONNX does, at the front of a byte for each element."""
+    raw = np.zeros(array.size, np.uint8)
+    packed = pack_elements(array)
+    raw[: packed.size] = packed
+    return make(raw.reshape(array.shape), code)
+
+
+def _is_packed(dtype: DType) -> bool:
+    return dtype_name(dtype).startswith(_PACKED)
 
 
 def _from_ort_value(value: Any) -> Any:
@@ -146,5 +160,8 @@ def _from_ort_value(value: Any) -> Any:
         return value.numpy()
     # onnxruntime has no NumPy dtype for these, so that the bytes are read where they lie
     count = math.prod(value.shape())
+    if _is_packed(dtype):
+        data = ctypes.string_at(value.data_ptr(), packed_size_bytes(dtype, count))
+        return unpack_elements(np.frombuffer(data, np.uint8), dtype, tuple(value.shape()))
     data = ctypes.string_at(value.data_ptr(), count * dtype.itemsize)
     return np.frombuffer(data, dtype).reshape(value.shape()).copy()

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from burnx.conformance.page import as_script, devices_of, page_data
+from burnx.conformance.peers import PEERS, RECIPE, TESTS
 from burnx.conformance.statuses import STATUSES
 
 if TYPE_CHECKING:
@@ -24,7 +26,14 @@ _GROUP_TITLES = {
     "pytorch-operator": "PyTorch operators",
     "pytorch-converted": "PyTorch layers",
     "light": "image classifiers",
+    "generated": "generated cases",
 }
+_PEER_GROUPS = ("node", "node-expanded", "simple", "pytorch-operator", "pytorch-converted", "light")
+
+
+_PLAIN = {"skip": "not compared", "wrong": "wrong value"}
+_PAGE = ("data", "devices", "peers", "recipe", "all_tests", "own", "generated")
+"""What only the page shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +65,23 @@ class OperatorRow:
 
 
 def render_html(results: Results) -> str:
-    """One page that needs no other file: operator by route, with every message."""
-    return _render("report.html.j2", results)
+    """One page that needs no other file: the matrix of operators, each cell with its tests and messages."""
+    from markupsafe import Markup
+
+    devices = [(name, _titled(found["summary"])) for name, found in devices_of(results)]
+    return _render(
+        "report.html.j2",
+        {
+            **results,
+            "data": Markup(as_script(page_data(results))),
+            "devices": devices,
+            "peers": PEERS,
+            "recipe": RECIPE,
+            "all_tests": TESTS,
+            "own": [(name, own_total(summary)) for name, summary in devices],
+            "generated": results.get("generated"),
+        },
+    )
 
 
 def render_markdown(results: Results) -> str:
@@ -100,9 +124,22 @@ def _find_failure(
     return Failure(name, tuple(statuses.values()), messages) if messages else None
 
 
+def own_total(summary: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The counts of the run route over all the tests that the peers were measured on; None if some were left out."""
+    groups = [count for key, count in summary["groups"].items() if key in _PEER_GROUPS]
+    if "run" not in summary["routes"] or sum(count["tests"] for count in groups) != TESTS:
+        return None
+    return {status: sum(count["run"][status] for count in groups) for status in STATUSES}
+
+
+def _titled(summary: Mapping[str, Any]) -> dict[str, Any]:
+    titles = [(_GROUP_TITLES.get(key, key), count) for key, count in summary["groups"].items()]
+    return {**summary, "titled": titles}
+
+
 def _render(template: str, results: Results) -> str:
     summary = results["summary"]
-    groups = [(_GROUP_TITLES.get(key, key), count) for key, count in summary["groups"].items()]
+    groups = _titled(summary)["titled"]
     return (
         _environment()
         .get_template(template)
@@ -113,9 +150,10 @@ def _render(template: str, results: Results) -> str:
             everything=summary["all"],
             groups=groups,
             judges=_count_judges(results["details"].values()),
-            rows=operator_rows(results),
+            rows=() if "data" in results else operator_rows(results),
             limitations=results.get("limitations", []),
             statuses=STATUSES,
+            **{key: results[key] for key in _PAGE if key in results},
         )
     )
 
@@ -144,6 +182,7 @@ def _environment() -> Environment:
     )
     environment.filters["share"] = _share
     environment.filters["code"] = _code
+    environment.filters["plain"] = lambda status: _PLAIN.get(status, status)
     environment.filters["thousands"] = lambda number: f"{number:,}"
     return environment
 

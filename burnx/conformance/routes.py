@@ -78,6 +78,9 @@ class Bench:
         return dict(zip(self.names[0], data.inputs, strict=True))
 
     def mismatch(self, data: DataSet, found: Sequence[Value]) -> str | None:
+        """How the outputs differ from the expected ones; None where there is nothing to compare with."""
+        if data.doubt:
+            return None
         return find_mismatch(self.test, data.outputs, found)
 
 
@@ -100,12 +103,19 @@ def _try_data_sets(bench: Bench, try_one: Callable[[Bench, DataSet], Cell]) -> C
     """The first cell that is not a pass; nothing to compare is never a pass."""
     cell = Cell("error", "the test has no expected outputs, so nothing was compared")
     for data in bench.data_sets:
-        if not data.outputs:
+        if not data.outputs and not data.doubt:
             return cell
-        cell = try_one(bench, data)
+        cell = _settle(try_one(bench, data), data)
         if cell.status != "pass":
             return cell
     return cell
+
+
+def _settle(cell: Cell, data: DataSet) -> Cell:
+    """A cell with the engine that judged it; what was compared with nothing is no pass."""
+    if cell.status != "pass":
+        return cell
+    return Cell("skip", data.doubt) if data.doubt else replace(cell, judge=cell.judge or data.judge)
 
 
 def _apply_limitation(cell: Cell, reason: str | None) -> Cell:
@@ -159,8 +169,12 @@ def _judge_exported(bench: Bench, data: DataSet, path: Path) -> Cell:
         if problem is None:
             return Cell("pass", judge=judge)
         verdicts.append(("wrong", f"{judge}: {problem}"))
-    status = "wrong" if any(status == "wrong" for status, _ in verdicts) else "error"
-    return Cell(status, "; ".join(message for _, message in verdicts))
+    message = "; ".join(message for _, message in verdicts)
+    if any(status == "wrong" for status, _ in verdicts):
+        return Cell("wrong", message)
+    if data.doubt:  # nobody runs the file that it came from either
+        return Cell("skip", f"{data.doubt}; {message}")
+    return Cell("error", message)
 
 
 def _compared(bench: Bench, data: DataSet, found: Sequence[Value]) -> Cell:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from burnx import waist
-from burnx.dtype import compute_dtype
-from burnx.errors import ModelError, ShapeError
+from burnx.dtype import bool_, compute_dtype, dtype_name, string
+from burnx.errors import ModelError, ShapeError, UnsupportedError
 from burnx.ops.kinds import Int64, T
 from burnx.ops.operator import operator
 from burnx.ops.windows import (
@@ -223,6 +223,8 @@ def col2_im(
     strides: Sequence[int] | None = None,
 ) -> T:
     """Put columns of blocks back into an image, adding up where blocks overlap.  Source: ONNX Col2Im-18"""
+    if input.dtype in (string, bool_):
+        raise UnsupportedError(f"Col2Im adds up, which is not done for {dtype_name(input.dtype)}")
     block = [int(size) for size in waist.const(block_shape).reshape(-1)]
     image = [int(size) for size in waist.const(image_shape).reshape(-1)]
     window = window_of_columns(image, block, pads, strides, dilations)
@@ -239,6 +241,9 @@ def col2_im(
         total = spread if total is None else total + spread
     assert total is not None
     return total
+
+
+col2_im.limit("strings and truth values have no sum", r"^gen_Col2Im_.*_(string|bool)$")
 
 
 def _place_block(part: Tensor, place: int, image: Sequence[int], window: Window) -> Tensor:

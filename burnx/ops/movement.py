@@ -377,11 +377,3 @@ def tile(input: T, repeats: T1) -> T:
     wide = [dim for pair in zip(times, input.shape, strict=True) for dim in pair]
     full = waist.broadcast(waist.reshape(input, paired), tuple(wide))
     return waist.reshape(full, [n * count for n, count in zip(input.shape, times, strict=True)])
-
-
-@tile.upgrade(from_version=5)
-def tile_1(input: T, tiles: Tensor, axis: Tensor) -> T:
-    """Tile along one axis."""
-    counts = [1] * input.ndim
-    counts[int(waist.const(axis).reshape(()))] = int(waist.const(tiles).reshape(()))
-    return tile(input, np.array(counts, np.int64))

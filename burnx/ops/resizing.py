@@ -11,8 +11,18 @@ from fractions import Fraction
 import numpy as np
 
 from burnx import waist
-from burnx.dtype import DType, compute_dtype, float32, float64, int64, is_float
-from burnx.errors import ModelError
+from burnx.dtype import (
+    DType,
+    compute_dtype,
+    dtype_name,
+    float32,
+    float64,
+    int64,
+    is_complex,
+    is_float,
+    string,
+)
+from burnx.errors import ModelError, UnsupportedError
 from burnx.ops import arithmetic
 from burnx.ops.kinds import T1, T2, Float32, Int64, T
 from burnx.ops.movement import normal_axes
@@ -281,6 +291,8 @@ def _clamped(index: Tensor, axis: Axis) -> Tensor:
 
 def _weighted(x: Tensor, axes: Sequence[Axis], places: Sequence[Tensor], kernel: Kernel) -> Tensor:
     """Weigh pixels along each axis in turn; integers are weighed in float64 and cut off."""
+    if x.dtype == string or is_complex(x.dtype):
+        raise UnsupportedError(f"pixels in between are not done for {dtype_name(x.dtype)}")
     wide = compute_dtype(x.dtype) if is_float(x.dtype) else float64
     y = waist.cast_to(x, wide)
     for axis, at in zip(axes, places, strict=True):
@@ -381,6 +393,12 @@ def _extrapolate(y: Tensor, axes: Sequence[Axis], places: Sequence[Tensor], valu
     return y
 
 
+_BETWEEN = (
+    "the standard does not say what lies between strings, and no engine does it for complex numbers"
+)
+resize.limit(_BETWEEN, r"^gen_Resize_.*_(linear|cubic)_T1?_(string|complex\d+)$")
+
+
 @resize.upgrade(from_version=10)
 def resize_10(x: T, scales: Float32, *, mode: str = "nearest") -> T:
     """Resize without modes: asymmetric, and the nearest pixel is the one before a place.
@@ -415,6 +433,9 @@ def upsample(x: T, scales: Float32, *, mode: str = "nearest") -> T:
         coordinate_transformation_mode="asymmetric",
         nearest_mode="floor",
     )
+
+
+upsample.limit(_BETWEEN, r"^gen_Upsample_.*_linear_T_(string|complex\d+)$")
 
 
 @upsample.upgrade(from_version=8)

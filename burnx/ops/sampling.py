@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from burnx import waist
-from burnx.dtype import DType, compute_dtype, int64, is_float, string
+from burnx.dtype import DType, compute_dtype, dtype_name, int64, is_complex, is_float, string
 from burnx.errors import ModelError, ShapeError, UnsupportedError
 from burnx.ops.convolution import add_bias
 from burnx.ops.kinds import T1, T2, T
@@ -152,8 +152,8 @@ def grid_sample(
         )
     if grid.ndim != rank + 2 or grid.shape[-1] != rank:
         raise ShapeError(f"a grid over {rank} axes has no shape {shape_text(grid.shape)}")
-    if x.dtype == string:
-        raise UnsupportedError("GridSample is not done for strings")
+    if x.dtype == string or (is_complex(x.dtype) and mode != "nearest"):
+        raise UnsupportedError(f"GridSample is not done for {dtype_name(x.dtype)}")
     n, *out = grid.shape[:-1]
     flat = waist.cast_to(grid, compute_dtype(grid.dtype))
     flat = waist.reshape(flat, (n, product(out), rank))
@@ -166,6 +166,12 @@ def grid_sample(
     work = waist.cast_to(x, _work_dtype(x, mode))
     y = sample(work, places, mode, padding_mode, align_corners)
     return waist.cast_to(waist.reshape(y, (*x.shape[:2], *out)), x.dtype)
+
+
+grid_sample.limit(
+    "the standard does not say what lies between strings, and no engine does it for complex numbers",
+    r"^gen_GridSample_.*_T1_(string|complex\d+)$",
+)
 
 
 @grid_sample.upgrade(from_version=19)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from burnx import waist
-from burnx.dtype import int64
-from burnx.errors import ModelError, ShapeError
+from burnx.dtype import int64, string
+from burnx.errors import ModelError, ShapeError, UnsupportedError
 from burnx.ops.kinds import Int64, T, Tind
 from burnx.ops.movement import normal_axis
 from burnx.ops.operator import operator
@@ -17,6 +17,11 @@ _REDUCTIONS = ("none", "add", "mul", "max", "min")
 def _check_reduction(reduction: str) -> None:
     if reduction not in _REDUCTIONS:
         raise ModelError(f"a scatter combines by one of {_REDUCTIONS}, not {reduction!r}")
+
+
+def _need_product(data: Tensor, reduction: str) -> None:
+    if reduction == "mul" and data.dtype == string:
+        raise UnsupportedError("a scatter of strings does not multiply")
 
 
 def _need_index_length(indices: Tensor) -> None:
@@ -57,10 +62,15 @@ def scatter_elements(
     Source: ONNX ScatterElements-18
     """
     _check_reduction(reduction)
+    _need_product(data, reduction)
     if indices.ndim != data.ndim:
         raise ShapeError(f"indices have the rank of the data, {data.ndim}, not {indices.ndim}")
     place = normal_axis(axis, data.ndim)
     return waist.scatter_along(data, indices, updates, place, reduction)
+
+
+_TEXTS = "strings have no product"
+scatter_elements.limit(_TEXTS, r"^gen_ScatterElements_.*_mul_T_string$")
 
 
 @operator("Scatter", since=(9, 11))
@@ -77,8 +87,12 @@ def scatter_nd(data: T, indices: Int64, updates: T, *, reduction: str = "none") 
     Source: ONNX ScatterND-18
     """
     _check_reduction(reduction)
+    _need_product(data, reduction)
     _need_index_length(indices)
     return waist.scatter_nd(data, indices, updates, reduction)
+
+
+scatter_nd.limit(_TEXTS, r"^gen_ScatterND_.*_mul_T_string$")
 
 
 @operator("TensorScatter", since=(24,))

@@ -131,7 +131,7 @@ def unique(x: T, *, axis: int | None = None, sorted: int = 1) -> tuple[T, Int64,
 
 
 def _unique(x: Array, axis: int | None, in_order: bool) -> list[Array]:
-    keys = x.astype(compute_dtype(x.dtype), copy=False) if x.dtype != object else x
+    keys = x.astype(compute_dtype(x.dtype), copy=False) if x.dtype != object else _ranks(x, axis)
     _, first, inverse, counts = np.unique(
         keys, return_index=True, return_inverse=True, return_counts=True, axis=axis
     )
@@ -142,6 +142,13 @@ def _unique(x: Array, axis: int | None, in_order: bool) -> list[Array]:
         inverse = np.argsort(order)[inverse] if inverse.size else inverse
     values = np.take(x.reshape(-1) if axis is None else x, first, axis=axis or 0)
     return [values, *(each.astype(np.int64) for each in (first, inverse, counts))]
+
+
+def _ranks(texts: Array, axis: int | None) -> Array:
+    """Numbers in the order of the texts, for NumPy finds no distinct slices of objects."""
+    if axis is None:
+        return texts
+    return np.unique(texts, return_inverse=True)[1].reshape(texts.shape)
 
 
 @operator("ReverseSequence", since=(10, 28))

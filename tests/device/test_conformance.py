@@ -25,6 +25,14 @@ EXPLAINED = {
 """Tests that may give other values, and why."""
 
 
+STANDARD_CASES = r"^gen_(?!ms_)"
+"""Generated cases of the operators that onnx defines."""
+PART_OF_CASES = r"^gen_[P-S].*_(float32|uint8|string)$"
+SMALL_PART_OF_CASES = r"^gen_(Optional|Scan|Scatter|Se|Slice|Split|Squeeze).*_(float32|string)$"
+CASES_THAT_PASS = 10_800
+"""Generated cases that pass at least, with onnxruntime 1.32."""
+
+
 def failed_tests(results: dict[str, Any]) -> list[str]:
     """Every wrong value, error, crash and timeout that is not explained."""
     return [
@@ -49,6 +57,27 @@ def test_part_runs_from_files(device: str) -> None:
 def test_part_gives_the_same_from_source_and_its_export() -> None:
     results = run_conformance(routes=("source", "roundtrip"), device="reference", pattern=PART)
     assert failed_tests(results) == []
+
+
+def test_part_of_the_generated_cases_runs(device: str) -> None:
+    results = run_conformance(("run",), device, PART_OF_CASES, cases="generated")
+    assert failed_tests(results) == []
+    assert results["summary"]["all"]["run"]["pass"] >= 600
+
+
+def test_part_of_the_generated_cases_from_source_and_its_export() -> None:
+    results = run_conformance(
+        ("source", "roundtrip"), "reference", SMALL_PART_OF_CASES, cases="generated"
+    )
+    assert failed_tests(results) == []
+    assert results["summary"]["all"]["roundtrip"]["pass"] >= 100
+
+
+@pytest.mark.suite
+def test_generated_cases_run_on_every_device(device: str) -> None:
+    results = run_conformance(("run",), device, STANDARD_CASES, cases="generated")
+    assert failed_tests(results) == []
+    assert results["summary"]["all"]["run"]["pass"] >= CASES_THAT_PASS
 
 
 @pytest.mark.suite

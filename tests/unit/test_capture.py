@@ -405,3 +405,9 @@ def test_strided_and_read_only_inputs_are_taken(tmp_path: Path) -> None:
         np.testing.assert_array_equal(model(given), given + 1)
     with pytest.raises(InputError, match="never casts"):
         model(X.astype(np.float64))
+
+
+def test_an_empty_optional_is_worth_none_each_time() -> None:
+    empty = ops.optional(type=ops.tensor_type("float32"))
+    assert empty.numpy() is None
+    assert empty.numpy() is None

@@ -11,7 +11,16 @@ from typing import Any
 
 import pytest
 
-from burnx.conformance.report import operator_rows, readme_table, render_html, render_markdown
+from burnx.conformance.peers import PEERS, TESTS
+from burnx.conformance.report import (
+    operator_rows,
+    own_total,
+    readme_table,
+    render_html,
+    render_markdown,
+)
+from burnx.conformance.results import merge_results, read_results
+from burnx.errors import UsageError
 
 HOSTILE = "</script><script>alert('x')</script>"
 
@@ -89,7 +98,7 @@ def test_html_stands_alone() -> None:
     html = render_html(make_results())
     assert "http" not in html
     assert "1 of 2 elements differ" in html
-    assert "test_good" not in html
+    assert "test_good" in html, "a cell opens the tests that pass as well"
 
 
 def test_html_escapes_hostile_text() -> None:
@@ -99,6 +108,36 @@ def test_html_escapes_hostile_text() -> None:
     )
     assert Page(hostile).tags == harmless.tags
     assert HOSTILE in Page(hostile).text
+
+
+def test_the_devices_of_another_run_are_added_once() -> None:
+    mine, other = make_results(), make_results()
+    other["summary"]["device"] = "cuda:0"
+    merged = merge_results(merge_results(mine, other), other)
+    assert list(merged["devices"]) == ["cuda:0"]
+    assert Page(render_html(merged)).text.count("Device cuda:0") == 1
+
+
+@pytest.mark.parametrize("text", ["no json", "[]", '{"versions": {}}'])
+def test_only_the_json_of_a_run_is_added(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "other.json"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=r"--add takes the JSON of a run.*other\.json"):
+        read_results(str(path))
+
+
+def test_burnx_stands_beside_the_peers_only_with_all_their_tests() -> None:
+    results = make_results()
+    assert own_total(results["summary"]) is None
+    counts = {"pass": TESTS - 1, "wrong": 1, "unsupported": 0, "error": 0, "skip": 0}
+    results["summary"]["groups"] = {"node": {"tests": TESTS, "run": counts}}
+    assert own_total(results["summary"]) == counts
+
+
+def test_peers_add_up() -> None:
+    for peer in PEERS:
+        if peer.wrong is not None and peer.refused is not None and peer.tests == TESTS:
+            assert peer.passed + peer.wrong + peer.refused == TESTS, peer.name
 
 
 def test_markdown_keeps_hostile_text_in_code_spans() -> None:

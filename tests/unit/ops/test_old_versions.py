@@ -1,0 +1,68 @@
+"""Operators as they were in their first versions, and what strings can do: found by generated cases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import ModelProto, parser
+
+import burnx
+from burnx.errors import UnsupportedError
+
+
+def model(text: str, opset: int) -> ModelProto:
+    return parser.parse_model(f'<ir_version: 8, opset_import: ["" : {opset}]> main {text}')
+
+
+def run(text: str, opset: int, **inputs: Any) -> list[Any]:
+    return list(burnx.load(model(text, opset), device="reference").run(inputs).values())
+
+
+@pytest.mark.parametrize("axis", [1, -1])
+def test_the_first_tile_takes_one_axis_and_floats(axis: int) -> None:
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    text = "(float[2,3] x, float[1] tiles, float[1] axis) => (float[a,b] y) { y = Tile(x, tiles, axis) }"
+    (y,) = run(text, 5, x=x, tiles=np.float32([2]), axis=np.float32([axis]))
+    np.testing.assert_array_equal(y, np.tile(x, (1, 2)))
+
+
+@pytest.mark.parametrize(
+    ("operator", "gates", "until"), [("RNN", 1, 6), ("GRU", 3, 2), ("GRU", 3, 6), ("LSTM", 4, 6)]
+)
+def test_the_first_recurrent_layers_take_output_sequence(
+    operator: str, gates: int, until: int
+) -> None:
+    draw = np.random.default_rng(0)
+    inputs = {
+        "x": draw.standard_normal((2, 1, 2)).astype(np.float32),
+        "w": draw.standard_normal((1, gates * 3, 2)).astype(np.float32),
+        "r": draw.standard_normal((1, gates * 3, 3)).astype(np.float32),
+    }
+    head = f"(float[2,1,2] x, float[1,{gates * 3},2] w, float[1,{gates * 3},3] r) => (float[a,b,c,d] y, float[b,c,d] h)"
+    old = run(
+        f"{head} {{ y, h = {operator}<hidden_size = 3, output_sequence = 1>(x, w, r) }}",
+        until,
+        **inputs,
+    )
+    new = run(f"{head} {{ y, h = {operator}<hidden_size = 3>(x, w, r) }}", 14, **inputs)
+    for left, right in zip(old, new, strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
+def test_rows_of_strings_are_made_distinct() -> None:
+    x = np.array([["b", "a"], ["a", "c"], ["b", "a"]], object)
+    found = run(
+        "(string[3,2] x) => (string[n,2] y, int64[n] i) { y, i = Unique<axis = 0>(x) }", 11, x=x
+    )
+    np.testing.assert_array_equal(found[0], np.array([["a", "c"], ["b", "a"]], object))
+    np.testing.assert_array_equal(found[1], [1, 0])
+
+
+@pytest.mark.parametrize("dtype", ["string", "complex64"])
+def test_what_lies_between_is_refused_where_nothing_does(dtype: str) -> None:
+    x = np.array([["a", "b"]], object) if dtype == "string" else np.array([[1, 1j]], np.complex64)
+    text = f'({dtype}[1,2] x, float[2] s) => ({dtype}[1,n] y) {{ y = Resize<mode = "linear">(x, , s) }}'
+    with pytest.raises(UnsupportedError, match=dtype):
+        run(text, 19, x=x, s=np.float32([1, 2]))
