@@ -21,8 +21,6 @@ from burnx.codegen.inlining import (
     count_uses,
     inlined,
     is_macro,
-    is_size,
-    is_sizes,
 )
 from burnx.codegen.layout import Assign, Return, Stmt
 from burnx.codegen.literal import constant
@@ -32,6 +30,7 @@ from burnx.codegen.placing import Places
 from burnx.codegen.runs import Growth, Round, Run, find_runs, values_of
 from burnx.codegen.scopes import Path
 from burnx.codegen.selfpath import self_path
+from burnx.codegen.sizes import is_size, is_sizes
 from burnx.codegen.spelling import spell, takes_sizes
 from burnx.codegen.tree import Call as ModuleCall
 from burnx.codegen.tree import Item, LayerCall, Op, writes

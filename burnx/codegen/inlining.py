@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from burnx.codegen.constants import FLOW
+from burnx.codegen.sizes import is_size, is_sizes, leaves
 from burnx.codegen.tree import Call, Item, LayerCall, Op, reads, writes
 from burnx.graph import Node, Value
 from burnx.ops import find
@@ -14,20 +15,6 @@ NEAR = 2
 DEPTH = 3
 LENGTH = 60
 MANY = 3  # so many operands at most tell how long a call reads, so that blocks with more and more of them are alike
-SIZES = ("burnx", "Sizes")
-
-
-def is_sizes(node: Node | None) -> bool:
-    """Whether a node gives sizes, which are written wherever they are used."""
-    return node is not None and (node.domain, node.operator) == SIZES
-
-
-def is_size(node: Node | None) -> bool:
-    """Whether a node makes a scalar of one size."""
-    if node is None or node.domain or node.operator != "Squeeze" or node.inputs[0] is None:
-        return False
-    source = node.inputs[0].producer
-    return is_sizes(source) and source is not None and len(source.attributes["dims"]) == 1
 
 
 def arguments(item: Item) -> list[Value]:
@@ -41,15 +28,6 @@ def arguments(item: Item) -> list[Value]:
     else:
         values = reads(item)
     return [leaf for value in values for leaf in leaves(value)]
-
-
-def leaves(value: Value) -> list[Value]:
-    """A value, or what is read where it stands if it is sizes."""
-    node = value.producer
-    if is_sizes(node) or is_size(node):
-        assert node is not None
-        return [leaf for source in node.inputs if source is not None for leaf in leaves(source)]
-    return [value]
 
 
 def count_uses(items: Sequence[Item], results: Sequence[Value]) -> Counter[Value]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from burnx.codegen.inlining import is_sizes
+from burnx.codegen.sizes import is_sizes
 from burnx.graph import Graph, Node, Value, uses
 from burnx.shape import symbol_name
 from burnx.types import TensorType

@@ -15,6 +15,7 @@ import networkx as nx
 from burnx.codegen.layers import Layer, find_layer
 from burnx.codegen.names import snake_case
 from burnx.codegen.scopes import Path, Scopes
+from burnx.codegen.sizes import leaves
 from burnx.codegen.standing import absorb, hoist
 from burnx.graph import Graph, Node, Value, uses
 
@@ -72,12 +73,15 @@ def nodes_of(item: Item) -> list[Node]:
 
 
 def reads(item: Item) -> list[Value]:
-    """The run-time values an item needs, in order of first use."""
+    """The run-time values an item needs, in order of first use; tensors for their sizes."""
     if isinstance(item, Call):
         return item.inputs
     if isinstance(item, LayerCall):
-        return [value for value in item.layer.inputs if value is not None and not value.is_constant]
-    return list(dict.fromkeys(value for value in uses(item.node) if not value.is_constant))
+        values = [value for value in item.layer.inputs if value is not None]
+    else:
+        values = list(uses(item.node))
+    found = dict.fromkeys(leaf for value in values for leaf in leaves(value))
+    return [value for value in found if not value.is_constant]
 
 
 def writes(item: Item) -> list[Value]:
@@ -113,7 +117,8 @@ def _users(graph: Graph) -> dict[Value, set[Node]]:
     users: dict[Value, set[Node]] = {}
     for node in graph.nodes:
         for value in uses(node):
-            users.setdefault(value, set()).add(node)
+            for each in leaves(value):
+                users.setdefault(each, set()).add(node)
     return users
 
 
