@@ -1,0 +1,46 @@
+"""Whether source and weights are of one model: the written classes are made, and their parameters compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from burnx.architectures.checkpoint import Checkpoint
+from burnx.dtype import is_float
+from burnx.errors import UnsupportedError
+from burnx.nn import Module
+
+Kinds = Mapping[str, tuple[tuple[int, ...], Any]]
+
+
+def parameters_of(code: str, class_name: str) -> dict[str, tuple[tuple[int, ...], Any]]:
+    """Shape and dtype of each parameter of a class that burnx has written; no data is made."""
+    from burnx import BurnxError, Input, Output, Tensor, nn, ops
+
+    names: dict[str, Any] = {"__name__": "burnx_written", "DTYPE": "float32"}
+    given = (BurnxError, Input, Output, Tensor, nn, ops)
+    names |= dict(zip(("BurnxError", "Input", "Output", "Tensor", "nn", "ops"), given))
+    exec(compile(code, "model.py", "exec"), names)
+    model: Module = names[class_name]()
+    return {path: parameter.kind for path, parameter in model.named_parameters()}
+
+
+def check_fit(wanted: Kinds, names: Mapping[str, str], checkpoint: Checkpoint, title: str) -> None:
+    """Raises: UnsupportedError that lists the parameters which have no tensor, or one of another shape."""
+    faults = []
+    for path, (shape, dtype) in wanted.items():
+        if path not in names:
+            faults.append(f"missing: {path} {shape}")
+            continue
+        found = checkpoint.tensors[names[path]]
+        if found.shape != shape:
+            faults.append(f"mismatched: {names[path]} is {found.shape}, {title} has {shape}")
+        elif is_float(found.dtype) != is_float(dtype):
+            faults.append(f"mismatched: {names[path]} is {found.dtype}")
+    if faults:
+        more = f"\n  and {len(faults) - 8} more" if len(faults) > 8 else ""
+        raise UnsupportedError(
+            f"the tensors of {str(checkpoint.path)!r} are not those of {title}, as config.json describes it:\n  "
+            + "\n  ".join(faults[:8])
+            + more
+        )
