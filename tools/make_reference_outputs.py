@@ -1,6 +1,6 @@
 """Ask PyTorch's own models for the outputs that the checkpoint tests compare with, and keep them.
 
-    python tools/make_reference_outputs.py [NAME ...]      all cases of tests/checkpoints/tiny.py by default
+    python tools/make_reference_outputs.py [NAME ...]      all cases of tests/checkpoints/tiny_models.py by default
 
 Needs: torch 2.13 and transformers 5.24, and torchvision 0.28 for its models, in an environment of their own:
 nothing in burnx needs them.  Writes tests/checkpoints/references/<case>.json, a few KB each: names and shapes of the
@@ -11,6 +11,7 @@ import functools
 import importlib
 import itertools
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -21,11 +22,12 @@ import torch
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "checkpoints"))
 
-from tiny import CASES, REFERENCES, Case, fill, make_inputs  # noqa: E402
+from tiny_models import CASES, REFERENCES, Case, fill, make_inputs  # noqa: E402
 
 
 def build(case: Case) -> torch.nn.Module:
     """The original class of a case."""
+    declare_operators()
     if case.build:
         return build_vision(case)
     import transformers
@@ -87,7 +89,6 @@ VISION = {
 
 def build_vision(case: Case) -> torch.nn.Module:
     """A model of torchvision."""
-    declare_operators()
     place, _, name = case.build.rpartition(".")
     module = importlib.import_module(f"torchvision.models.{place}")
     if name in VISION:
@@ -95,7 +96,7 @@ def build_vision(case: Case) -> torch.nn.Module:
     return getattr(module, name)(**case.options)
 
 
-def give_weights(model: torch.nn.Module) -> dict[str, list[int]]:
+def give_weights(model: torch.nn.Module, case: Case) -> dict[str, list[int]]:
     """Fill a model; its tensors by their first name, with their shapes."""
     shapes: dict[str, list[int]] = {}
     seen: set[int] = set()
@@ -103,6 +104,8 @@ def give_weights(model: torch.nn.Module) -> dict[str, list[int]]:
         if tensor.numel() and tensor.data_ptr() in seen:
             continue
         seen.add(tensor.data_ptr())
+        for pattern, new in case.renames.items():
+            name = re.sub(pattern, new, name)
         shapes[name] = list(tensor.shape)
         tensor.copy_(torch.from_numpy(fill(name, tuple(tensor.shape))))
     return shapes
@@ -127,7 +130,7 @@ def make(name: str) -> None:
     case = CASES[name]
     torch.manual_seed(0)
     model = build(case).eval()
-    shapes = give_weights(model)
+    shapes = give_weights(model, case)
     outputs = answer(model.to(getattr(torch, case.dtype)), case)
     content = {
         "tensors": shapes,

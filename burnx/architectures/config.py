@@ -41,17 +41,31 @@ def read_settings(family: Family, config: Mapping[str, Any]) -> dict[str, Any]:
         key: _value(key, config.get(key), default) for key, default in family.config.items()
     }
     for key, kind in family.optional.items():
-        settings[key] = _value(key, config.get(key), None, _TYPES[kind])
+        if key not in settings:
+            settings[key] = _value(key, config.get(key), None, _TYPES[kind])
+    for key, meanings in family.aliases.items():
+        settings[key] = meanings.get(settings[key], settings[key])
     for key, allowed in family.only.items():
-        found = settings.get(key, config.get(key))
+        found = _at(settings, key, _at(config, key))
         if found is not None and found not in allowed:
             raise _unsupported(family, key, found, allowed)
     for key in family.activations:
-        if settings[key] not in ACTIVATIONS:
-            raise _unsupported(family, key, settings[key], list(ACTIVATIONS))
+        found = _at(settings, key)
+        if found not in ACTIVATIONS:
+            raise _unsupported(family, key, found, list(ACTIVATIONS))
     if family.rope:
         settings |= _read_rope(family, config, settings)
     return {**settings, "head": _head(family, config)}
+
+
+def _at(values: Mapping[str, Any], path: str, missing: Any = None) -> Any:
+    """The value under a key, or under several joined by dots."""
+    found: Any = values
+    for key in path.split("."):
+        if not isinstance(found, Mapping) or key not in found:
+            return missing
+        found = found[key]
+    return found
 
 
 def _unsupported(family: Family, key: str, found: Any, allowed: list[Any]) -> UnsupportedError:
@@ -65,6 +79,12 @@ def _value(key: str, found: Any, default: Any, kind: type | None = None) -> Any:
     """A value of the type that its default has; the default where there is none."""
     if found is None:
         return default
+    if isinstance(default, Mapping):
+        if not isinstance(found, Mapping):
+            raise ModelError(f"config.json: {key} must be an object, not {found!r}")
+        return {
+            name: _value(f"{key}.{name}", found.get(name), each) for name, each in default.items()
+        }
     wanted: Any = kind or type(default)
     if wanted is float and type(found) is int:
         found = float(found)

@@ -15,7 +15,7 @@ from burnx.errors import BurnxError
 
 FENCE: Final = "+++\n"
 END: Final = ".py.j2"
-_MERGED: Final = ("config", "optional", "only", "heads", "renames", "tables")
+_MERGED: Final = ("config", "optional", "only", "heads", "renames", "tables", "aliases")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,7 @@ class Family:
     ``config``: what its template reads of config.json, with the value where that says nothing; ``optional``: the same
     without a value, by type; ``only``: the values it can write; ``activations``: keys that name an activation.
     ``heads``: class name in config.json -> head, where it is not what follows ``For``.
+    ``aliases``: key -> old value -> what it means.  ``tables`` are for the template alone.
     ``prefixes`` and ``renames`` take the names of files to those of the source; ``ignored`` names hold no weights.
     ``pattern``: names that tell a family without config.json, all of which must be there, and none of ``absent``.
     """
@@ -45,6 +46,7 @@ class Family:
     heads: Mapping[str, str] = field(default_factory=dict)
     renames: Mapping[str, str] = field(default_factory=dict)
     tables: Mapping[str, Any] = field(default_factory=dict)
+    aliases: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 def family_text(name: str) -> tuple[str, str]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import burnx
 from burnx.architectures.checkpoint import Checkpoint
+from burnx.architectures.render import IMPORTED
 from burnx.dtype import is_float
 from burnx.errors import UnsupportedError
 from burnx.nn import Module
@@ -15,11 +17,8 @@ Kinds = Mapping[str, tuple[tuple[int, ...], Any]]
 
 def parameters_of(code: str, class_name: str) -> dict[str, tuple[tuple[int, ...], Any]]:
     """Shape and dtype of each parameter of a class that burnx has written; no data is made."""
-    from burnx import BurnxError, Input, Output, Tensor, nn, ops
-
     names: dict[str, Any] = {"__name__": "burnx_written", "DTYPE": "float32"}
-    given = (BurnxError, Input, Output, Tensor, nn, ops)
-    names |= dict(zip(("BurnxError", "Input", "Output", "Tensor", "nn", "ops"), given))
+    names |= {name: getattr(burnx, name) for name in IMPORTED}
     exec(compile(code, "model.py", "exec"), names)
     model: Module = names[class_name]()
     return {path: parameter.kind for path, parameter in model.named_parameters()}

@@ -17,7 +17,7 @@ from burnx.codegen.literal import constant
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-IMPORTED: Final = frozenset({"BurnxError", "Input", "Output", "Tensor", "nn", "ops"})
+IMPORTED: Final = frozenset({"BurnxError", "Input", "Output", "Tensor", "nn", "ops", "scan"})
 # Modules that are made with a dtype.
 _WITH_DTYPE: Final = frozenset(
     {"BatchNorm", "Conv1d", "Conv2d", "Embedding", "GroupNorm", "LayerNorm", "Linear", "Parameter"}

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NoReturn
+
+import numpy as np
 
 from burnx.errors import UnsupportedError
 
@@ -60,6 +63,18 @@ def runs(calls: Iterable[str]) -> list[str]:
     return items
 
 
+def far_buckets(buckets: int, max_distance: int) -> list[int]:
+    """From which distances on the next bucket is meant: half are one distance each, the others grow like logarithms.
+
+    Source: transformers, T5Attention._relative_position_bucket, in float32 as there
+    """
+    exact = buckets // 2
+    distances = np.arange(exact, max(max_distance, exact) + 2, dtype=np.float32)
+    growth = np.log(distances / np.float32(exact)) / np.float32(math.log(max_distance / exact))
+    places = np.minimum((growth * (buckets - exact)).astype(np.int64), buckets - exact - 1)
+    return [int(exact + np.argmax(places >= place)) for place in range(1, int(places.max()) + 1)]
+
+
 def functions(found: Mapping[str, Shape]) -> dict[str, Any]:
     """The names under which templates know all this."""
     shapes = Shapes(found)
@@ -69,6 +84,7 @@ def functions(found: Mapping[str, Shape]) -> dict[str, Any]:
         "places": shapes.places,
         "count": shapes.count,
         "refuse": refuse,
+        "far_buckets": far_buckets,
         "runs": runs,
         "zip": zip,
         "max": max,
