@@ -15,12 +15,17 @@ from burnx.nn import Module
 Kinds = Mapping[str, tuple[tuple[int, ...], Any]]
 
 
-def parameters_of(code: str, class_name: str) -> dict[str, tuple[tuple[int, ...], Any]]:
-    """Shape and dtype of each parameter of a class that burnx has written; no data is made."""
+def make_model(code: str, class_name: str) -> Module:
+    """A model of a class that burnx has just written; no data is made."""
     names: dict[str, Any] = {"__name__": "burnx_written", "DTYPE": "float32"}
     names |= {name: getattr(burnx, name) for name in IMPORTED}
     exec(compile(code, "model.py", "exec"), names)
     model: Module = names[class_name]()
+    return model
+
+
+def kinds_of(model: Module) -> Kinds:
+    """Shape and dtype of each parameter."""
     return {path: parameter.kind for path, parameter in model.named_parameters()}
 
 

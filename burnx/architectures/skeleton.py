@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from burnx.codegen.literal import comment, constant
 from burnx.codegen.names import LOCAL_RESERVED, Names
 from burnx.dtype import dtype_name
 from burnx.nn import Module
+from burnx.nn.stored import renamer
 from burnx.tensor import Array
 
 _RESERVED = frozenset(dir(Module))
@@ -40,12 +41,16 @@ class Tree:
 
 @dataclass(slots=True)
 class Writer:
-    """What has been written so far."""
+    """What has been written so far; the rules for names are those of single tensors, of numbers that are no place in a
+    list, and of words.
+    """
 
     names: Names
     attributes: Names
     classes: dict[str, str] = field(default_factory=dict)
-    renames: dict[str, str] = field(default_factory=dict)
+    tensors: dict[str, str] = field(default_factory=dict)
+    numbers: dict[str, str] = field(default_factory=dict)
+    words: dict[str, str] = field(default_factory=dict)
     kinds: Counter[str] = field(default_factory=Counter)
     loose: list[str] = field(default_factory=list)
 
@@ -54,7 +59,9 @@ def make_skeleton(arrays: Mapping[str, Array], reason: str) -> Skeleton:
     """The modules that tensors of these names are in; ``reason`` says why nothing more is known."""
     writer = Writer(Names(LOCAL_RESERVED), Names(_RESERVED | {"self"}))
     root = _tree(arrays, writer)
-    body = [*_attributes(root, "", writer), *_ties(arrays, writer)]
+    body = _attributes(root, "", writer)
+    rules = _rules(writer)
+    body += _ties(arrays, renamer(rules, ()))
     code = "\n\n".join(f"class {name}(nn.Module):\n{text}" for text, name in writer.classes.items())
     model = (
         "class Model(nn.Module):\n    def __init__(self):\n"
@@ -64,7 +71,7 @@ def make_skeleton(arrays: Mapping[str, Array], reason: str) -> Skeleton:
         + '"this file is a skeleton: its first lines list what is to be filled in")\n'
     )
     to_do = tuple(_to_do(writer, reason))
-    return Skeleton(f"{code}\n\n{model}", "A skeleton", writer.renames, to_do)
+    return Skeleton(f"{code}\n\n{model}", "A skeleton", rules, to_do)
 
 
 def _tree(arrays: Mapping[str, Array], writer: Writer) -> Tree:
@@ -85,7 +92,9 @@ def _part_tensors(tree: Tree, path: str, writer: Writer) -> None:
         _part_tensors(child, here, writer)
         if child.array is not None and child.children:
             own = f"{name}_tensor"
-            writer.renames[f"^{re.escape(here)}$"] = f"{path}.{own}" if path else own
+            while own in tree.children:
+                own += "_"
+            writer.tensors[f"^{re.escape(here)}$"] = f"{path}.{own}" if path else own
             tree.children[own] = Tree(array=child.array)
             child.array = None
 
@@ -108,14 +117,21 @@ def _attributes(tree: Tree, path: str, writer: Writer) -> list[str]:
 def _legal(name: str, path: str, writer: Writer) -> str:
     """An attribute for a part of a name, and the rule that renames it if it differs."""
     legal = writer.attributes.take(name, "part")
-    if legal != name:
-        lead = re.escape(path[: len(path) - len(name)]) if name.isdigit() else ""
-        rule = (
-            rf"^{lead}{name}(?=\.|$)" if name.isdigit() else rf"(?<![^.]){re.escape(name)}(?=\.|$)"
-        )
-        before = re.sub(r"\\(.)", r"\1", lead)
-        writer.renames[rule] = f"{before}{legal}".replace("\\", r"\\")
+    if legal != name and name.isdigit():
+        lead = path[: len(path) - len(name)]
+        rule = rf"^({re.escape(lead)}){name}(?=\.|$)"
+        writer.numbers[rule] = rf"\g<1>{legal}"
+    elif legal != name:
+        writer.words[rf"(?<![^.]){re.escape(name)}(?=\.|$)"] = legal
     return legal
+
+
+def _rules(writer: Writer) -> dict[str, str]:
+    """All rules in an order in which none meets what another has made: whole names first, then the deepest numbers,
+    then words, the last first, since a word may be what an earlier one would have become.
+    """
+    numbers = sorted(writer.numbers.items(), key=lambda rule: -rule[0].count("."))
+    return {**writer.tensors, **dict(numbers), **dict(reversed(writer.words.items()))}
 
 
 def _expression(tree: Tree, path: str, writer: Writer) -> str:
@@ -167,7 +183,7 @@ def _class(tree: Tree, path: str, writer: Writer) -> str:
     return f"{writer.classes[body]}()"
 
 
-def _ties(arrays: Mapping[str, Array], writer: Writer) -> list[str]:
+def _ties(arrays: Mapping[str, Array], rename: Callable[[str], str]) -> list[str]:
     """Statements that make one parameter of tensors that share their memory."""
     first: dict[Any, str] = {}
     lines = []
@@ -177,14 +193,14 @@ def _ties(arrays: Mapping[str, Array], writer: Writer) -> list[str]:
         key = (array.__array_interface__["data"][0], array.shape, array.strides, array.dtype)
         known = first.setdefault(key, name)
         if known != name:
-            lines.append(f"{_path(name, writer)} = {_path(known, writer)}")
+            lines.append(f"{_path(rename(name))} = {_path(rename(known))}")
     return lines
 
 
-def _path(name: str, writer: Writer) -> str:
+def _path(name: str) -> str:
     text = "self"
     for part in name.split("."):
-        text += f"[{part}]" if part.isdigit() else f".{writer.attributes.take(part, 'part')}"
+        text += f"[{part}]" if part.isdigit() else f".{part}"
     return text
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from re import search
@@ -15,13 +15,15 @@ import numpy as np
 from burnx.architectures.checkpoint import Checkpoint, family_renames, open_checkpoint
 from burnx.architectures.config import read_settings
 from burnx.architectures.family import Family, family_of_names, family_of_type, known_types
-from burnx.architectures.fitting import check_fit, parameters_of
+from burnx.architectures.fitting import check_fit, kinds_of, make_model
 from burnx.architectures.render import module_text, render
 from burnx.architectures.skeleton import make_skeleton
 from burnx.codegen.write import ImportOptions, check_target, check_weights, with_mark
 from burnx.dtype import dtype_name, is_float
-from burnx.errors import UnsupportedError
+from burnx.errors import UnsupportedError, UsageError
 from burnx.files import atomic_write
+from burnx.nn import Input, Module, Output
+from burnx.nn.declared import parameter_name
 from burnx.tensor import Array
 from burnx.weights import save_weights
 
@@ -78,7 +80,8 @@ def write_checkpoint(source: str | Path, target: Path, options: ImportOptions) -
     draft = make_draft(checkpoint)
     code = _renamed_class(draft.code, options.class_name)
     names = checkpoint_names(checkpoint, draft)
-    wanted = parameters_of(code, options.class_name)
+    model = make_model(code, options.class_name)
+    wanted = kinds_of(model)
     check_fit(wanted, names, checkpoint, draft.family)
     used = {names[path]: checkpoint.tensors[names[path]] for path in wanted}
     file = _place_weights(checkpoint, used, target, options, draft.dtype)
@@ -87,7 +90,9 @@ def write_checkpoint(source: str | Path, target: Path, options: ImportOptions) -
     constants += [("REMAP", dict(draft.renames))] if draft.renames else []
     constants += [("DTYPE", draft.dtype)] if "DTYPE" in code else []
     count = sum(array.size for array in used.values())
-    text = with_mark(module_text(_words(draft, checkpoint, count), code, constants))
+    lines = [f"{draft.title}: {_amount(count)} parameters, from {checkpoint.path.name}."]
+    words = "\n".join([*lines, *_usage(model, beside), *_list(draft.to_do)])
+    text = with_mark(module_text(words, code, constants))
     with atomic_write(target, "w") as stream:
         stream.write(text)
     left = [name for path, name in names.items() if path not in wanted]
@@ -124,7 +129,7 @@ def make_draft(checkpoint: Checkpoint) -> Draft:
         return _skeleton(checkpoint, "no config.json beside it names a model_type that burnx knows")
     try:
         draft = _draft_of(family, checkpoint, config)
-        wanted = parameters_of(draft.code, "Model")
+        wanted = kinds_of(make_model(draft.code, "Model"))
         check_fit(wanted, checkpoint_names(checkpoint, draft), checkpoint, family.title)
         return draft
     except UnsupportedError as error:
@@ -160,6 +165,8 @@ def widest_dtype(arrays: Mapping[str, Array]) -> str:
 
 
 def _renamed_class(code: str, name: str) -> str:
+    if name != "Model" and f"\nclass {name}(" in f"\n{code}":
+        raise UsageError(f"the source has a class {name!r} of its own: give the model another name")
     return code.replace("class Model(nn.Module)", f"class {name}(nn.Module)")
 
 
@@ -189,12 +196,30 @@ def _as_dtype(array: Array, dtype: Any) -> Array:
     return array if dtype is None or array.dtype == dtype else array.astype(dtype)
 
 
-def _words(draft: Draft, checkpoint: Checkpoint, count: int) -> str:
-    """The docstring of the file."""
-    lines = [f"{draft.title}: {_amount(count)} parameters, from {checkpoint.path.name}."]
-    if draft.to_do:
-        lines += ["", "To fill in:", *(f"- {line}" for line in draft.to_do)]
-    return "\n".join(lines)
+def _usage(model: Module, weights: str) -> list[str]:
+    """Lines of the docstring: what goes in and out, and how to call it."""
+    kind = type(model)
+    if not kind.inputs:
+        return []
+    given = ", ".join(parameter_name(entry) for entry in kind.inputs)
+    results = ", ".join(entry.name for entry in kind.outputs)
+    return [
+        "",
+        "Inputs:  " + "; ".join(map(_described, kind.inputs)),
+        "Outputs: " + "; ".join(map(_described, kind.outputs)),
+        "",
+        f"    model = {kind.__name__}.load()  # {weights}",
+        f"    {results} = model({given})",
+    ]
+
+
+def _described(entry: Input | Output) -> str:
+    dims = ", ".join(map(str, entry.dims or ()))
+    return f"{entry.name}: {entry.dtype} ({dims})"
+
+
+def _list(to_do: Sequence[str]) -> list[str]:
+    return ["", "To fill in:", *(f"- {line}" for line in to_do)] if to_do else []
 
 
 def _amount(count: int) -> str:

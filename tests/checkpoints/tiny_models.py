@@ -90,9 +90,7 @@ OLD_VIT = {
 }
 
 
-def vit(
-    model: str, *outputs: str, renames: dict[str, str] | None = None, **settings: Any
-) -> Case:
+def vit(model: str, *outputs: str, renames: dict[str, str] | None = None, **settings: Any) -> Case:
     sizes = {key: value for key, value in ENCODER.items() if key[0] in "hi" or "num" in key}
     config = {"model_type": "vit", "architectures": [model], **sizes, **settings}
     config |= {"image_size": 8, "patch_size": 4}
@@ -202,7 +200,9 @@ CASES: dict[str, Case] = {
     ),
     "t5-encoder": text("t5", "T5EncoderModel", HIDDEN, **T5),
     "whisper": Case(WHISPER, SPEECH, ("logits",)),
-    "clip": Case(CLIP, PAIRS, ("logits_per_image", "logits_per_text", "text_embeds", "image_embeds")),
+    "clip": Case(
+        CLIP, PAIRS, ("logits_per_image", "logits_per_text", "text_embeds", "image_embeds")
+    ),
     "mamba": Case(MAMBA, {"input_ids": IDS}, ("logits",)),
     "resnet18": vision("resnet.ResNet", block="BasicBlock", num_classes=5, layers=[1, 2, 1, 1]),
     "resnet50": vision("resnet.ResNet", block="Bottleneck", num_classes=5, layers=[1, 2, 1, 1]),

@@ -17,10 +17,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from burnx.errors import WeightsError
 from burnx.checkpoints import pickle_file
 from burnx.checkpoints.pickle_file import read_checkpoint
 from burnx.checkpoints.pickle_names import NAMES
+from burnx.errors import WeightsError
 
 Array = np.ndarray[Any, Any]
 KINDS: dict[str, Any] = {
