@@ -63,8 +63,9 @@ def _with_dtype(code: str) -> str:
     calls: list[Any] = [node for node in ast.walk(ast.parse(code)) if _takes_dtype(node)]
     ends = sorted(((node.end_lineno, node.end_col_offset) for node in calls), reverse=True)
     for line, column in ends:
-        held = lines[line - 1]
-        lines[line - 1] = f"{held[: column - 1]}, dtype=DTYPE{held[column - 1 :]}"
+        before, after = lines[line - 1][: column - 1], lines[line - 1][column - 1 :]
+        comma = "" if before.endswith("(") else ", "
+        lines[line - 1] = f"{before}{comma}dtype=DTYPE{after}"
     return "\n".join(lines)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from re import search
@@ -95,7 +95,6 @@ def write_checkpoint(source: str | Path, target: Path, options: ImportOptions) -
     text = with_mark(module_text(words, code, constants))
     with atomic_write(target, "w") as stream:
         stream.write(text)
-    left = [name for path, name in names.items() if path not in wanted]
     return CheckpointReport(
         str(target),
         str(file),
@@ -104,8 +103,23 @@ def write_checkpoint(source: str | Path, target: Path, options: ImportOptions) -
         text.count("\nclass "),
         count,
         draft.to_do,
-        tuple(name for name in left if not any(search(each, name) for each in draft.ignored)),
+        tuple(_left_out(checkpoint, names, used, draft)),
     )
+
+
+def _left_out(
+    checkpoint: Checkpoint, names: Mapping[str, str], used: Mapping[str, Array], draft: Draft
+) -> Iterator[str]:
+    """The tensors that no parameter takes, but for what a family ignores and what is tied to one that is taken."""
+    taken = {_place(array) for array in used.values()}
+    for name in names.values():
+        known = name in used or any(search(each, name) for each in draft.ignored)
+        if not known and _place(checkpoint.tensors[name]) not in taken:
+            yield name
+
+
+def _place(array: Array) -> Any:
+    return array.__array_interface__["data"][0], array.shape
 
 
 def checkpoint_names(checkpoint: Checkpoint, draft: Draft) -> dict[str, str]:
@@ -183,8 +197,8 @@ def _place_weights(
         return checkpoint.path
     file = Path(options.weights or target.with_suffix(".safetensors"))
     if file.exists() and file.samefile(checkpoint.path):
-        raise UnsupportedError(
-            f"weights of several dtypes are written anew, as {dtype}: name another file than {str(file)!r} for them"
+        raise UsageError(
+            f"weights that are copied, as several dtypes are to one, need another file than {str(file)!r}: --weights names it"
         )
     check_weights(file, target, options.force)
     wanted = np.dtype(dtype) if dtype else None

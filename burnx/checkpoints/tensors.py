@@ -10,19 +10,25 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from burnx.checkpoints.pickle_file import read_checkpoint
 from burnx.errors import WeightsError
 from burnx.weights import open_weights
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
+
+def _read_pytorch(path: Path) -> Mapping[str, Array]:
+    from burnx.checkpoints.pickle_file import read_checkpoint
+
+    return read_checkpoint(path)
+
+
 INDEX_END: Final = ".index.json"
 MAX_INDEX_BYTES: Final = 100_000_000
 _READERS: Final[dict[str, Callable[[Path], Mapping[str, Array]]]] = {
     ".safetensors": open_weights,
-    ".pt": read_checkpoint,
-    ".pth": read_checkpoint,
-    ".bin": read_checkpoint,
+    ".pt": _read_pytorch,
+    ".pth": _read_pytorch,
+    ".bin": _read_pytorch,
 }
 SUFFIXES: Final = tuple(_READERS)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,26 @@ def test_source_answers_as_the_original(tmp_path: Path, case_name: str) -> None:
         ".safetensors",
     ]
     check(tmp_path / "model.py", case_name)
+
+
+HALVES = ("bert", "t5", "vit", "whisper", "clip", "mamba", "convnext", "mobilenet_v3_small")
+
+
+@pytest.mark.parametrize("case_name", HALVES)
+def test_half_precision_stays_half_precision(tmp_path: Path, case_name: str) -> None:
+    weights = {
+        each: array if array.dtype == np.int64 else array.astype(np.float16)
+        for each, array in weights_of(case_name).items()
+    }
+    save_weights(tmp_path / "model.safetensors", weights)
+    write_config(tmp_path, CASES[case_name])
+    burnx.import_onnx(tmp_path, tmp_path / "model.py")
+    _, expected = read_reference(case_name)
+    found = run(tmp_path / "model.py", replace(CASES[case_name], dtype="float16"))
+    for each, array in expected.items():
+        assert found[each].dtype == np.float16
+        error = np.abs(found[each].astype(np.float32) - array).max()
+        assert error <= 0.01 * np.abs(array).max(), each
 
 
 @pytest.mark.parametrize("case_name", ["bert", "llama", "resnet18"])
@@ -200,6 +221,8 @@ def test_weights_of_several_dtypes_become_one(tmp_path: Path) -> None:
     write_config(tmp_path, CASES["llama-bfloat16"])
     report = burnx.import_onnx(tmp_path, tmp_path / "model.py")
     assert report.weights == str(tmp_path / "model.safetensors")
+    with pytest.raises(UsageError, match="need another file"):
+        burnx.import_onnx(tmp_path / "model.safetensors", tmp_path / "n.py", weights=report.weights)
     check(tmp_path / "model.py", "llama-bfloat16")
 
 
