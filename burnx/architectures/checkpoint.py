@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from burnx.checkpoints import INDEX_END, SUFFIXES, open_tensors
-from burnx.errors import ModelError, UsageError
+from burnx.errors import ModelError, WeightsError
 from burnx.nn.stored import names_in, renamer
 from burnx.tensor import Array
 
@@ -50,7 +50,7 @@ def is_checkpoint(source: Path) -> bool:
 def open_checkpoint(source: Path) -> Checkpoint:
     """Map a file of weights, or those of a folder, and read the config.json beside them.
 
-    Raises: WeightsError for damaged weights, or ones that hold code; UsageError for a folder without weights.
+    Raises: WeightsError for damaged weights, or ones that hold code, and a folder without one file of them.
     """
     path = _weights_in(source) if source.is_dir() else source
     tensors = open_tensors(path)
@@ -64,7 +64,7 @@ def _weights_in(folder: Path) -> Path:
     found = [each for each in sorted(folder.iterdir()) if each.suffix.lower() in SUFFIXES]
     if len(found) != 1:
         names = ", ".join(each.name for each in found) or "none"
-        raise UsageError(f"a folder has one file of weights: {str(folder)!r} has {names}")
+        raise WeightsError(f"a folder has one file of weights: {str(folder)!r} has {names}")
     return found[0]
 
 

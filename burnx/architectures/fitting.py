@@ -42,9 +42,10 @@ def check_fit(wanted: Kinds, names: Mapping[str, str], checkpoint: Checkpoint, t
         elif is_float(found.dtype) != is_float(dtype):
             faults.append(f"mismatched: {names[path]} is {found.dtype}")
     if faults:
+        teller = "config.json" if title and checkpoint.config else "their names"
         more = f"\n  and {len(faults) - 8} more" if len(faults) > 8 else ""
         raise UnsupportedError(
-            f"the tensors of {str(checkpoint.path)!r} are not those of {title}, as config.json describes it:\n  "
+            f"the tensors of {str(checkpoint.path)!r} are not those of {title}, as {teller} would have it:\n  "
             + "\n  ".join(faults[:8])
             + more
         )

@@ -75,7 +75,19 @@ def open_tensors(path: str | os.PathLike[str]) -> Mapping[str, Array]:
 
 
 def _read(file: Path) -> Mapping[str, Array]:
-    return _READERS.get(file.suffix.lower(), open_weights)(file)
+    read = _READERS.get(file.suffix.lower(), open_weights)
+    return open_weights(file) if _is_safetensors(file) else read(file)
+
+
+def _is_safetensors(file: Path) -> bool:
+    """Whether a file starts like safetensors, whatever it is called."""
+    try:
+        if file.is_file():
+            with file.open("rb") as stream:
+                return stream.read(9)[8:] == b"{"
+    except OSError:
+        pass  # whoever reads it says so
+    return False
 
 
 def _open_index(file: Path) -> Shards:

@@ -351,7 +351,7 @@ def test_a_hostile_pickle_is_refused(tmp_path: Path) -> None:
 def test_a_folder_has_one_file_of_weights(tmp_path: Path, files: list[str]) -> None:
     for each in files:
         save_weights(tmp_path / each, {"w": np.ones(2, np.float32)})
-    with pytest.raises(UsageError, match="one file of weights"):
+    with pytest.raises(WeightsError, match="one file of weights"):
         burnx.import_onnx(tmp_path, tmp_path / "model.py")
 
 
