@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from pathlib import PurePath
 from re import search
 from typing import Any, Final
 
@@ -109,8 +108,3 @@ def _fits(family: Family, text: str) -> bool:
 def known_types() -> str:
     """The model types that have a family, for messages."""
     return ", ".join(sorted(kind for each in families() for kind in each.model_types))
-
-
-def file_of(family: Family) -> PurePath:
-    """Where a family's data stands in the package."""
-    return PurePath("burnx/architectures/families", family.name + END)

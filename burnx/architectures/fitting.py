@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from re import search
 from typing import Any
 
 import burnx
@@ -49,3 +50,16 @@ def check_fit(wanted: Kinds, names: Mapping[str, str], checkpoint: Checkpoint, t
             + "\n  ".join(faults[:8])
             + more
         )
+
+
+def check_rest(left: Iterable[str], model: Module, checkpoint: Checkpoint, title: str) -> None:
+    """Raises: UnsupportedError if a tensor that is left is part of what the source computes, and not of a head.
+
+    That is any tensor where names alone tell the family, and else one of a numbered module.
+    """
+    inside = {name for name, _ in model.children()}
+    for path in left:
+        if not checkpoint.config or (path.partition(".")[0] in inside and search(r"\.\d+\.", path)):
+            raise UnsupportedError(
+                f"{title} has no place for tensor {path!r} of {str(checkpoint.path)!r}: it is another model"
+            )

@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from re import search
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
-from burnx.architectures.checkpoint import Checkpoint, family_renames, open_checkpoint
-from burnx.architectures.config import read_settings
-from burnx.architectures.family import Family, family_of_names, family_of_type, known_types
-from burnx.architectures.fitting import check_fit, kinds_of, make_model
-from burnx.architectures.render import module_text, render
-from burnx.architectures.skeleton import make_skeleton
+from burnx.architectures.checkpoint import Checkpoint, open_checkpoint
+from burnx.architectures.draft import Draft, make_draft
+from burnx.architectures.fitting import kinds_of, make_model
+from burnx.architectures.render import module_text
 from burnx.codegen.write import ImportOptions, check_target, check_weights, with_mark
-from burnx.dtype import dtype_name, is_float
-from burnx.errors import UnsupportedError, UsageError
+from burnx.dtype import dtype_name
+from burnx.errors import UsageError
 from burnx.files import atomic_write
 from burnx.nn import Input, Module, Output
 from burnx.nn.declared import parameter_name
 from burnx.tensor import Array
 from burnx.weights import save_weights
-
-_COUNTERS: Final = r"(^|\.)num_batches_tracked$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +50,6 @@ class CheckpointReport:
         return "\n".join(said)
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """Source that is ready to be written, but for its docstring and constants."""
-
-    code: str
-    title: str
-    renames: Mapping[str, str]
-    dtype: str
-    family: str = ""
-    to_do: tuple[str, ...] = ()
-    ignored: tuple[str, ...] = field(default=(_COUNTERS,))
-
-
 def write_checkpoint(source: str | Path, target: Path, options: ImportOptions) -> CheckpointReport:
     """Write a checkpoint's model as ``target``, which loads the given weights where they lie.
 
@@ -79,20 +60,15 @@ def write_checkpoint(source: str | Path, target: Path, options: ImportOptions) -
     checkpoint = open_checkpoint(Path(source))
     draft = make_draft(checkpoint)
     code = _renamed_class(draft.code, options.class_name)
-    names = checkpoint_names(checkpoint, draft)
     model = make_model(code, options.class_name)
-    wanted = kinds_of(model)
-    check_fit(wanted, names, checkpoint, draft.family)
-    used = {names[path]: checkpoint.tensors[names[path]] for path in wanted}
+    names = [draft.names[path] for path in kinds_of(model)]
+    used = {name: checkpoint.tensors[name] for name in names}
     file = _place_weights(checkpoint, used, target, options, draft.dtype)
-    beside = Path(os.path.relpath(file, target.parent)).as_posix()
-    constants: list[tuple[str, Any]] = [("WEIGHTS", beside)]
-    constants += [("REMAP", dict(draft.renames))] if draft.renames else []
-    constants += [("DTYPE", draft.dtype)] if "DTYPE" in code else []
     count = sum(array.size for array in used.values())
-    lines = [f"{draft.title}: {_amount(count)} parameters, from {checkpoint.path.name}."]
-    words = "\n".join([*lines, *_usage(model, beside), *_list(draft.to_do)])
-    text = with_mark(module_text(words, code, constants))
+    beside = Path(os.path.relpath(file, target.parent)).as_posix()
+    words = f"{draft.title}: {_amount(count)} parameters, from {checkpoint.path.name}."
+    words = "\n".join([words, *_usage(model, beside), *_list(draft.to_do)])
+    text = with_mark(module_text(words, code, _constants(draft, beside)))
     with atomic_write(target, "w") as stream:
         stream.write(text)
     return CheckpointReport(
@@ -103,79 +79,15 @@ def write_checkpoint(source: str | Path, target: Path, options: ImportOptions) -
         text.count("\nclass "),
         count,
         draft.to_do,
-        tuple(_left_out(checkpoint, names, used, draft)),
+        draft.left_out,
     )
 
 
-def _left_out(
-    checkpoint: Checkpoint, names: Mapping[str, str], used: Mapping[str, Array], draft: Draft
-) -> Iterator[str]:
-    """The tensors that no parameter takes, but for what a family ignores and what is tied to one that is taken."""
-    taken = {_place(array) for array in used.values()}
-    for name in names.values():
-        known = name in used or any(search(each, name) for each in draft.ignored)
-        if not known and _place(checkpoint.tensors[name]) not in taken:
-            yield name
-
-
-def _place(array: Array) -> Any:
-    return array.__array_interface__["data"][0], array.shape
-
-
-def checkpoint_names(checkpoint: Checkpoint, draft: Draft) -> dict[str, str]:
-    """Name in the source -> name in the file."""
-    whole = Checkpoint(checkpoint.path, checkpoint.tensors, checkpoint.config, draft.renames)
-    return whole.names()
-
-
-def make_draft(checkpoint: Checkpoint) -> Draft:
-    """The source of a known family, or else a skeleton and why it is one."""
-    config = checkpoint.config or {}
-    kind = config.get("model_type")
-    if isinstance(kind, str):
-        family = family_of_type(kind)
-        if family is not None:
-            return _draft_of(family, checkpoint, config)
-        reason = f"model_type {kind!r} of config.json is not one that burnx knows ({known_types()})"
-        return _skeleton(checkpoint, reason)
-    family = family_of_names(checkpoint.names())
-    if family is None:
-        return _skeleton(checkpoint, "no config.json beside it names a model_type that burnx knows")
-    try:
-        draft = _draft_of(family, checkpoint, config)
-        wanted = kinds_of(make_model(draft.code, "Model"))
-        check_fit(wanted, checkpoint_names(checkpoint, draft), checkpoint, family.title)
-        return draft
-    except UnsupportedError as error:
-        return _skeleton(checkpoint, f"it is no {family.title} that burnx knows: {error}")
-
-
-def _draft_of(family: Family, checkpoint: Checkpoint, config: Mapping[str, Any]) -> Draft:
-    settings = read_settings(family, config)
-    own = family_renames(checkpoint.names(), family.prefixes, family.renames)
-    renames = {**checkpoint.renames, **own}
-    plain = Draft("", family.title, renames, "", family.title, (), (*family.ignored, _COUNTERS))
-    names = checkpoint_names(checkpoint, plain)
-    arrays = {path: checkpoint.tensors[name] for path, name in names.items()}
-    dtype = widest_dtype(arrays)
-    code = render(family, settings, {path: array.shape for path, array in arrays.items()}, dtype)
-    return Draft(code, family.title, renames, dtype, family.title, (), plain.ignored)
-
-
-def _skeleton(checkpoint: Checkpoint, reason: str) -> Draft:
-    arrays = {path: checkpoint.tensors[name] for path, name in checkpoint.names().items()}
-    made = make_skeleton(arrays, reason)
-    renames = {**checkpoint.renames, **made.renames}
-    return Draft(made.code, made.title, renames, "", "", made.to_do)
-
-
-def widest_dtype(arrays: Mapping[str, Array]) -> str:
-    """The float dtype that most elements have."""
-    sizes: Counter[str] = Counter()
-    for array in arrays.values():
-        if is_float(array.dtype):
-            sizes[dtype_name(array.dtype)] += array.size
-    return max(sizes, key=lambda name: sizes[name], default="float32")
+def _constants(draft: Draft, weights: str) -> list[tuple[str, Any]]:
+    """What stands at the top of the module."""
+    found: list[tuple[str, Any]] = [("WEIGHTS", weights)]
+    found += [("REMAP", dict(draft.renames))] if draft.renames else []
+    return found + ([("DTYPE", draft.dtype)] if "DTYPE" in draft.code else [])
 
 
 def _renamed_class(code: str, name: str) -> str:

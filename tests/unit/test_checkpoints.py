@@ -337,6 +337,30 @@ def test_a_head_that_is_not_known_is_left_out_and_named(tmp_path: Path) -> None:
     assert "left out, as no part of this forward: classifier.weight" in str(report)
 
 
+def test_a_tensor_more_makes_it_another_model(tmp_path: Path) -> None:
+    more = {"model.layers.1.self_attn.q_norm.weight": np.ones(4, np.float32)}
+    save_weights(tmp_path / "model.safetensors", {**weights_of("llama"), **more})
+    write_config(tmp_path, CASES["llama"])
+    with pytest.raises(
+        UnsupportedError, match=r"no place for tensor 'layers\.1\.self_attn\.q_norm"
+    ):
+        burnx.import_onnx(tmp_path, tmp_path / "model.py")
+    save_weights(
+        tmp_path / "net.safetensors", {**weights_of("densenet"), "aux.weight": more.popitem()[1]}
+    )
+    (tmp_path / "config.json").unlink()
+    report = burnx.import_onnx(tmp_path / "net.safetensors", tmp_path / "net.py")
+    assert "no place for tensor 'aux.weight'" in report.to_do[0]
+
+
+def test_weights_in_eight_bits_are_refused(tmp_path: Path) -> None:
+    weights = {each: array.astype("float8_e4m3fn") for each, array in weights_of("llama").items()}
+    save_weights(tmp_path / "model.safetensors", weights)
+    write_config(tmp_path, CASES["llama"])
+    with pytest.raises(UnsupportedError, match="found float8_e4m3fn"):
+        burnx.import_onnx(tmp_path, tmp_path / "model.py")
+
+
 def test_a_hostile_pickle_is_refused(tmp_path: Path) -> None:
     evil = name("os", "system") + tuple_of(value("touch PWNED")) + b"R"
     write_zip(tmp_path / "w.pt", dict_of({"w": evil}), {})
