@@ -16,6 +16,7 @@ from tiny_models import CASES, Case, fill, make_inputs, read_reference
 
 import burnx
 from burnx.architectures.family import families
+from burnx.architectures.shapes import far_buckets
 from burnx.checkpoints import open_tensors
 from burnx.cli.app import main
 from burnx.errors import BurnxError, ModelError, UnsupportedError, UsageError, WeightsError
@@ -114,6 +115,12 @@ def test_every_family_has_a_case() -> None:
         assert kinds & set(family.model_types) or family.name in {
             each.removesuffix("18").partition("_small")[0].partition("_large")[0] for each in CASES
         }
+
+
+def test_buckets_of_t5_are_those_of_its_class() -> None:
+    assert far_buckets(16, 128) == [12, 16, 23, 32, 46, 64, 91]
+    later = [19, 21, 24, 27, 31, 35, 40, 46, 52, 59, 67, 77, 87, 99, 113]
+    assert far_buckets(32, 128) == later
 
 
 def test_source_is_what_a_person_would_write(
