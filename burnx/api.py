@@ -92,27 +92,28 @@ def import_onnx(
 ) -> Any:
     """Write a model as Python source, and its weights beside it; a report of what was written.
 
+    ``source`` is an ONNX model, a checkpoint (safetensors, PyTorch's ``.pt``, ``.pth`` and ``.bin``, an index of
+    shards), or a folder of one: with a config.json beside it, or names that a known family has, the whole model is
+    written, else a skeleton of it, and the weights stay where they are.
+
     Raises: ModelError, UnsupportedError; UsageError if the target was edited, or is not burnx's, without ``force``.
     """
+    from burnx.architectures import is_checkpoint, write_checkpoint
     from burnx.codegen import ImportOptions, write_source
-    from burnx.importer.checkpoint import refuse_weights
     from burnx.importer.onnx_file import read_model
     from burnx.importer.onnx_graph import import_graph
     from burnx.passes import run_passes
 
-    if isinstance(source, (str, Path)):
-        refuse_weights(Path(source))
+    options = ImportOptions(weights, name, flat, force)
+    if isinstance(source, (str, Path)) and is_checkpoint(Path(source)):
+        if flat or no_lift:
+            raise UsageError("flat and no_lift are for ONNX files: a checkpoint has no graph")
+        return write_checkpoint(source, Path(target), options)
     file = read_model(source)
     graph = import_graph(file, MOST_DEFAULTS)
     changes = run_passes(graph, no_lift)
     origin = file.path.name if file.path is not None else "a model in memory"
-    return write_source(
-        graph,
-        Path(target),
-        origin,
-        ImportOptions(weights, name, flat, force),
-        changes,
-    )
+    return write_source(graph, Path(target), origin, options, changes)
 
 
 def trace(model: Callable[..., Any], *inputs: Any, dynamic: Dynamic | None = None) -> Graph:

@@ -11,7 +11,7 @@ import click
 
 from burnx.cli.console import Console, json_option
 from burnx.cli.options import ModelRequest, lift_option
-from burnx.cli.rooms import import_model, inputs_for, load_model
+from burnx.cli.rooms import import_model, inputs_for, is_weights, load_model
 from burnx.errors import UsageError, VerifyError
 
 
@@ -29,10 +29,17 @@ from burnx.errors import UsageError, VerifyError
 def import_command(
     console: Console, /, source: str, target: str | None, check: bool, **options: Any
 ) -> None:
-    """Write SOURCE, an ONNX file, as Python."""
+    """Write SOURCE as Python: an ONNX file, a checkpoint (.safetensors, .pt, .pth, .bin, an index of shards), or a
+    folder of one.
+
+    A checkpoint becomes a whole model if config.json beside it, or the names of its weights, tell a family that burnx
+    knows; else a skeleton that says what to fill in.  Its weights stay where they are, unless --weights copies them.
+    """
     target = target or f"{legal_stem(source)}.py"
     if not target.endswith(".py"):
         raise UsageError(f"-o is a file called .py; found {target!r}")
+    if check and is_weights(source):
+        raise UsageError("--check compares with the graph of an ONNX file: a checkpoint has none")
     with console.working(f"importing {source}"):
         report = import_model(source, target, _given(options))
     console.say(str(report))
@@ -45,6 +52,7 @@ def import_command(
 def legal_stem(source: str) -> str:
     """The stem of a file as a legal name of a Python module."""
     name = Path(source).resolve().name if Path(source).is_dir() else Path(source).stem
+    name = name.removesuffix(".safetensors.index").removesuffix(".bin.index")
     stem = re.sub(r"\W", "_", name, flags=re.ASCII) or "model"
     return f"_{stem}" if stem[0].isdigit() or keyword.iskeyword(stem) else stem
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from burnx.cli.console import Console
@@ -62,6 +63,13 @@ def import_model(source: str, target: str, options: Mapping[str, Any]) -> Any:
     from burnx import api
 
     return api.import_onnx(source, target, **options)
+
+
+def is_weights(source: str) -> bool:
+    """Whether a path names a checkpoint rather than a model with a graph."""
+    from burnx.architectures import is_checkpoint
+
+    return is_checkpoint(Path(source))
 
 
 def load_network(source: str, weights: str | None, notice: Callable[[str], None]) -> Any:

@@ -7,6 +7,7 @@ lines, and is dropped where the line would grow past the width.
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import unicodedata
 from collections.abc import Iterable, Iterator
@@ -80,6 +81,11 @@ def plain_text(body: Iterable[Stmt], *, notes: bool = True) -> str:
     """Statements one a line, however long; ``formatted`` makes source of it."""
     lines = (line for stmt in body for line in _lines(stmt, ""))
     return "\n".join(line if notes else line.partition(_NOTE)[0] for line in lines) + "\n"
+
+
+def with_notes(code: str) -> str:
+    """Source whose trailing comments that start with a bracket are notes."""
+    return re.sub(r"  # (?=\()", _NOTE, code)
 
 
 def docstring(words: str) -> str:

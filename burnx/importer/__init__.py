@@ -1,5 +1,5 @@
 """Importer: bytes to Graph.
 
-Enters: an ONNX file, a checkpoint, a safetensors file.  Leaves: a Graph, or arrays by name.
+Enters: an ONNX file.  Leaves: a Graph.
 May import: capture, passes, ops and below, and onnx.  Start reading at ``onnx_graph.py``.
 """

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from burnx.capture.lazy import tensor
+from burnx.checkpoints import open_tensors
 from burnx.errors import CallError, WeightsError
 from burnx.nn.parameter import Parameter
 from burnx.nn.stored import Remap, names_in, under_original_names
 from burnx.tensor import AMBIENT, Array, Tensor
-from burnx.weights import open_weights, save_weights
+from burnx.weights import save_weights
 
 __all__ = ["Container", "Input", "Module", "ModuleList", "Output", "Parameter"]
 
@@ -115,14 +116,16 @@ class Module:
     def load_weights(
         self, path: str | Path, *, remap: Remap | None = None, strict: bool = True
     ) -> list[str]:
-        """Take weights from a safetensors file and give a line for each that did not fit.
+        """Take weights from a file and give a line for each that is missing, unexpected or mismatched.
 
-        ``remap`` turns names of the file into names of parameters.  Raises: WeightsError listing those lines, if
-        ``strict`` and a parameter is left without weights.
+        The file is safetensors, PyTorch's (tensors only, no code is run) or an index of shards; it is mapped, not
+        copied.  ``remap`` turns names of the file into names of parameters: a function, or a mapping of names or
+        regular expressions to what replaces them; by default the ``REMAP`` beside the class, if there is one.
+        Raises: WeightsError listing those lines, if ``strict`` and a parameter is left without weights.
         """
-        weights = open_weights(path)
+        weights = open_tensors(path)
         wanted = dict(self.named_parameters())
-        names = names_in(weights, remap)
+        names = names_in(weights, remap_beside(type(self)) if remap is None else remap)
         surplus = [f"unexpected: {name}" for name in names if name not in wanted]
         problems: list[str] = []
         for name, parameter in wanted.items():
@@ -181,6 +184,12 @@ def weights_beside(cls: type) -> Path:
     if name is None or file is None:
         raise WeightsError(f"{cls.__name__} names no weights: give load() a path")
     return Path(file).parent / str(name)
+
+
+def remap_beside(cls: type) -> Remap | None:
+    """How the module of a class renames what stands in its weights file."""
+    found: Remap | None = getattr(sys.modules.get(cls.__module__), "REMAP", None)
+    return found
 
 
 def given_tensor(value: Any) -> Any:

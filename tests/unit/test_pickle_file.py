@@ -17,10 +17,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from burnx.checkpoints import pickle_file
+from burnx.checkpoints.pickle_file import read_checkpoint
+from burnx.checkpoints.pickle_names import NAMES
 from burnx.errors import WeightsError
-from burnx.importer import pickle_file
-from burnx.importer.pickle_file import read_checkpoint
-from burnx.importer.pickle_names import NAMES
 
 Array = np.ndarray[Any, Any]
 KINDS: dict[str, Any] = {
@@ -275,7 +275,7 @@ FORBIDDEN = [
     ("torch._utils", "_rebuild_sparse_tensor"),
     ("numpy.core.multiarray", "_reconstruct"),
     ("collections", "OrderedDict.fromkeys"),
-    ("burnx.importer.pickle_names", "Name"),
+    ("burnx.checkpoints.pickle_names", "Name"),
 ]
 
 

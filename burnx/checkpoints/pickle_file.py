@@ -9,11 +9,16 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from burnx.checkpoints.pickle_names import StoredTensor, TensorUnpickler
+from burnx.checkpoints.pickle_storage import (
+    Storages,
+    legacy_storages,
+    open_archive,
+    read_legacy_head,
+)
 from burnx.dtype import DType
 from burnx.errors import WeightsError
 from burnx.files import Buffer, guess_kind, map_file
-from burnx.importer.pickle_names import StoredTensor, TensorUnpickler
-from burnx.importer.pickle_storage import Storages, legacy_storages, open_archive, read_legacy_head
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
