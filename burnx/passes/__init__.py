@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection
 from burnx.errors import UsageError
 from burnx.graph import Graph
 from burnx.passes.activations import lift_gelu, lift_hard_swish, lift_mish, lift_silu
+from burnx.passes.attention import lift_attention
 from burnx.passes.cleaning import clean
 from burnx.passes.folding import fold
 from burnx.passes.linear import lift_linear
@@ -29,6 +30,7 @@ PASSES: dict[str, Pass] = {
     "hard_swish": lift_hard_swish,
     "mish": lift_mish,
     "linear": lift_linear,
+    "attention": lift_attention,
 }
 # cleaning again after the lifts merges what they brought together
 ORDER = (*PASSES, "clean")

@@ -97,14 +97,17 @@ class Editor:
         attributes: dict[str, Any],
         like: Node,
         domain: str = "",
+        outputs: int = 1,
     ) -> Node | None:
-        """A new node with one output, in place of ``like``, whose name, doc and metadata it takes; None if its
-        operator refuses these inputs."""
+        """A new node in place of ``like``, whose name, doc and metadata it takes; None if its operator refuses
+        these inputs."""
         node = Node(operator, domain, list(inputs), [], attributes, like.name, like.doc)
         node.metadata = dict(like.metadata)
         try:
             with located(node.place):
-                infer_outputs(operators(), find(domain, operator), node, 1, self.fresh_numbers())
+                infer_outputs(
+                    operators(), find(domain, operator), node, outputs, self.fresh_numbers()
+                )
         except BurnxError:
             return None
         self.add(node, self.owner[like])

@@ -31,10 +31,14 @@ class Match:
     def find(self, pattern: Pattern) -> Found | None:
         """How the node is the pattern, with nothing else reading what lies between."""
         for found in find_all(pattern, self.node.outputs[0], Found(), self.enter):
-            inside = set(found.nodes)
-            if all(self._is_inner(node, inside) for node in found.nodes if node is not self.node):
+            if self.is_inner(found.nodes):
                 return found
         return None
+
+    def is_inner(self, nodes: Sequence[Node]) -> bool:
+        """Whether nothing but these nodes reads what lies between them and the node."""
+        inside = set(nodes)
+        return all(self._is_inner(node, inside) for node in nodes if node is not self.node)
 
     def enter(self, value: Value) -> Node | None:
         """The node that gives a value, if it stands in the same graph and this is its first output."""
@@ -65,14 +69,30 @@ class Match:
 
         The node takes name, doc and metadata of ``like``, by default the one it replaces.
         """
-        node = self.editor.make(operator, inputs, attributes, like or self.node, domain)
-        if node is None:
+        made = self.put_all(operator, *inputs, domain=domain, like=like, **attributes)
+        if not made or not is_as_good(made[0].type, self.node.outputs[0].type):
             return None
-        if not is_as_good(node.outputs[0].type, self.node.outputs[0].type):
-            self.editor.made.remove(node)
-            self.editor.remove(node)
-            return None
-        return node.outputs[0]
+        return made[0]
+
+    def put(
+        self, operator: str, *inputs: Value | None, domain: str = "", **attributes: Any
+    ) -> Value | None:
+        """What an operator gives on the way to what replaces the node."""
+        made = self.put_all(operator, *inputs, domain=domain, **attributes)
+        return made[0] if made else None
+
+    def put_all(
+        self,
+        operator: str,
+        *inputs: Value | None,
+        domain: str = "",
+        like: Node | None = None,
+        outputs: int = 1,
+        **attributes: Any,
+    ) -> list[Value]:
+        """All that an operator gives, empty if it refuses these inputs."""
+        node = self.editor.make(operator, inputs, attributes, like or self.node, domain, outputs)
+        return [] if node is None else node.outputs
 
 
 Rule: TypeAlias = Callable[[Node, Match], Value | None]
@@ -111,11 +131,16 @@ def table(*rewrites: Rewrite) -> Rules:
 def apply(rules: Rules, editor: Editor, node: Node) -> bool:
     """Replace a node by the first rule that applies."""
     for rule in rules.get(node.operator, ()):
+        before = len(editor.made)
         value = rule(node, Match(node, editor))
         if value is not None and value is not node.outputs[0]:
             editor.replace(node.outputs[0], value)
             editor.remove(node)
             return True
+        left = editor.made[before:]  # by a rule that gave up
+        del editor.made[before:]
+        for made in reversed(left):
+            editor.remove(made)
     return False
 
 
