@@ -15,6 +15,7 @@ from burnx.passes.attention import lift_attention
 from burnx.passes.cleaning import clean
 from burnx.passes.folding import fold
 from burnx.passes.linear import lift_linear
+from burnx.passes.movement import merge_moves
 from burnx.passes.norms import lift_layer_norm, lift_rms_norm
 from burnx.passes.shapes import resolve_shapes
 
@@ -30,10 +31,11 @@ PASSES: dict[str, Pass] = {
     "hard_swish": lift_hard_swish,
     "mish": lift_mish,
     "linear": lift_linear,
+    "movement": merge_moves,
     "attention": lift_attention,
 }
-# cleaning again after the lifts merges what they brought together
-ORDER = (*PASSES, "clean")
+# merging and cleaning again after the lifts takes away what they brought together
+ORDER = (*PASSES, "movement", "clean")
 
 
 def check_passes(names: Collection[str]) -> None:

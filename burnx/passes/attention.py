@@ -28,7 +28,8 @@ from burnx.passes.masks import (
 )
 from burnx.passes.patterns import Number, OneOf, Op, Operand, scalar
 from burnx.passes.rewriting import Match, rewrite, rewrite_graph
-from burnx.passes.views import Groups, View, arrange, reshaped, scaled_by, shape_of, view_of
+from burnx.passes.stacks import split_stack
+from burnx.passes.views import Groups, View, arrange, scaled_by, shape_of, view_of
 from burnx.shape import Shape
 from burnx.types import TensorType
 
@@ -363,6 +364,7 @@ def lift_attention(graph: Graph) -> int:
     changes = rewrite_graph(graph, merge_masks)
     lifted = rewrite_graph(graph, _attention)
     if lifted:
+        changes += rewrite_graph(graph, split_stack)
         changes += rewrite_graph(graph, absorb_past)
         changes += rewrite_graph(graph, join_heads)
     return changes + lifted

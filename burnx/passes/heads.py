@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from burnx.graph import Node, Value
 from burnx.passes.rewriting import Match, rewrite
 from burnx.passes.views import (
-    Group,
-    Groups,
+    Axis,
     View,
     arrange,
+    base_groups,
     flat,
     reshaped,
     shape_of,
@@ -31,9 +29,7 @@ def merge_masks(node: Node, match: Match) -> Value | None:
         source, mask = parted.inputs[0], total.inputs[1 - place]
         if source is None or mask is None or source.type != node.outputs[0].type:
             continue
-        view = view_of(
-            parted.outputs[0], lambda value: parted if value is parted.outputs[0] else None
-        )
+        view = view_of(parted.outputs[0], {parted.outputs[0]: parted}.get)
         dims = None if view is None else _mask_sizes(view, shape_of(mask))
         made = None if dims is None else reshaped(match, mask, dims)
         if made is not None:
@@ -56,19 +52,14 @@ def _mask_sizes(view: View, mask: Shape | None) -> Shape | None:
     if mask is None or shape is None or len(mask) > len(view.groups):
         return None
     padded = (*[1] * (len(view.groups) - len(mask)), *mask)
-    kept = set()
+    kept: set[Axis] = set()
     for dim, group in zip(padded, view.groups, strict=True):
         if dim != 1 and dim != product(axis.size for axis in group):
             return None
         if dim != 1:
             kept |= set(group)
-    axes, sizes = list(view.order), []
-    for dim in shape:
-        own: list[Any] = []
-        while product(axis.size for axis in own) != dim:
-            if not axes:
-                return None
-            own.append(axes.pop(0))
+    sizes: list[Dim] = []
+    for dim, own in zip(shape, base_groups(view) or (), strict=True):
         if kept & set(own) and not set(own) <= kept:
             return None
         sizes.append(dim if kept & set(own) else 1)
@@ -127,22 +118,27 @@ def join_heads(node: Node, match: Match) -> Value | None:
     between = {*view.nodes[1:], inner}
     if not all(match.editor.is_only_used_by(each.outputs[0], set(view.nodes)) for each in between):
         return None
-    heads = _axes_of(view)
-    if heads is None or flat(view.groups) != (*heads[0], *heads[2], *heads[1], *heads[3]):
+    heads = base_groups(view)
+    if (
+        heads is None
+        or len(heads) != 4
+        or flat(view.groups) != (*heads[0], *heads[2], *heads[1], *heads[3])
+    ):
         return None
     packed = [_packed(match, value) for value in inner.inputs[:3]]
     shapes = [shape_of(value) for value in inner.inputs[:2]]
     if any(value is None for value in packed) or shapes[0] is None or shapes[1] is None:
         return None
-    numbers = {"q_num_heads": shapes[0][1], "kv_num_heads": shapes[1][1]}
-    if not all(isinstance(number, int) for number in numbers.values()):
+    q_heads, kv_heads = shapes[0][1], shapes[1][1]
+    if not isinstance(q_heads, int) or not isinstance(kv_heads, int):
         return None
     outputs = match.put_all(
         "Attention",
         *packed,
         *inner.inputs[3:],
         outputs=len(inner.outputs),
-        **numbers,
+        q_num_heads=q_heads,
+        kv_num_heads=kv_heads,
         **inner.attributes,
     )
     if not outputs or any(
@@ -155,25 +151,6 @@ def join_heads(node: Node, match: Match) -> Value | None:
     for old, new in zip(inner.outputs[1:], outputs[1:], strict=True):
         match.editor.replace(old, new)
     return result
-
-
-def _axes_of(view: View) -> Groups | None:
-    """The axes of a view that make up each dimension of its base."""
-    shape = shape_of(view.base)
-    axes = list(view.order)
-    groups: list[Group] = []
-    for dim in shape or ():
-        own: list[Any] = []
-        while _size(own) != dim:
-            if not axes:
-                return None
-            own.append(axes.pop(0))
-        groups.append(tuple(own))
-    return tuple(groups) if len(groups) == 4 else None
-
-
-def _size(axes: list[Any]) -> Dim:
-    return product(axis.size for axis in axes)
 
 
 def _packed(match: Match, value: Value | None) -> Value | None:

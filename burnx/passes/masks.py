@@ -14,7 +14,7 @@ import numpy as np
 from burnx.dtype import FLOATS, bool_, float16
 from burnx.graph import Array, Node, Value
 from burnx.passes.patterns import scalar
-from burnx.passes.views import shape_of, view_of
+from burnx.passes.views import MOVING, shape_of, view_of
 from burnx.shape import Dim
 from burnx.types import TensorType
 
@@ -22,13 +22,11 @@ FAR = -1e30  # beside it float32 has no digits left for a score
 DEPTH = 24
 
 _ALL = frozenset({"Add", "Sub", "Mul", "Neg", "Concat", "Min", "Max", "Identity", "Abs"})
-_FIRST = frozenset(
-    "Reshape Transpose Unsqueeze Squeeze Flatten Expand Tile Slice Gather GatherND Split Clip Trilu".split()
-)
+_TAKING = "Tile Slice Gather GatherND Split Clip Trilu"
+_FIRST = MOVING.union(_TAKING.split())
 # sums of activations and functions of them
-_SETTLED = frozenset(
-    "MatMul Gemm Linear Conv Softmax LayerNormalization RMSNormalization Tanh Sigmoid Gelu Cos Sin Relu".split()
-)
+_SUMS = "MatMul Gemm Linear Conv Softmax LayerNormalization RMSNormalization"
+_SETTLED = frozenset(f"{_SUMS} Tanh Sigmoid Gelu Cos Sin Relu".split())
 
 
 def may_hide_rows(mask: Value) -> bool:

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from burnx.graph import Node, Value, constant_value
+from burnx.graph import Array, Node, Value, constant_value
 from burnx.passes.patterns import scalar
 from burnx.passes.rewriting import Match
 from burnx.shape import Dim, Expr, Shape, floordiv, mod, product, symbol, symbol_name, symbols
@@ -199,6 +199,19 @@ def flat(groups: Groups) -> Group:
     return tuple(axis for group in groups for axis in group)
 
 
+def base_groups(view: View) -> Groups | None:
+    """The axes that make up each dimension of the base."""
+    axes, groups = list(view.order), []
+    for dim in shape_of(view.base) or ():
+        own: list[Axis] = []
+        while product(axis.size for axis in own) != dim:
+            if not axes:
+                return None
+            own.append(axes.pop(0))
+        groups.append(tuple(own))
+    return tuple(groups)
+
+
 def arrange(match: Match, view: View, groups: Groups) -> Value | None:
     """The axes of the base of a view, all of them, in these groups."""
     wanted = flat(groups)
@@ -232,7 +245,14 @@ def reshaped(match: Match, value: Value, dims: Shape) -> Value | None:
     shape = shape_of(value)
     if shape == dims:
         return value
+    if value.array is not None:
+        numbers = [int(dim) for dim in dims if isinstance(dim, int)]
+        return constant_value(value.array.reshape(numbers), value.name)
     target = sizes_value(match, dims, [value])
+    if sum(not isinstance(dim, int) for dim in dims) > 1:
+        placed = _placed(match, value, dims)
+        if placed is not None:
+            return placed
     made = None if target is None else match.put("Reshape", value, target)
     if made is None:
         return None
@@ -240,6 +260,29 @@ def reshaped(match: Match, value: Value, dims: Shape) -> Value | None:
         assert isinstance(made.type, TensorType)
         made.type = TensorType(made.type.dtype, dims)
     return made
+
+
+def _placed(match: Match, value: Value, dims: Shape) -> Value | None:
+    """The value under a shape that has axes of one element more than its own, or less."""
+    shape = shape_of(value) or ()
+    operator = "Squeeze" if len(dims) < len(shape) else "Unsqueeze"
+    larger, smaller = (shape, dims) if operator == "Squeeze" else (dims, shape)
+    axes = added_axes(larger, smaller)
+    return None if axes is None else match.put(operator, value, constant_value(axes))
+
+
+def added_axes(larger: Shape, smaller: Shape) -> Array | None:
+    """Where a shape has axes of one element that the other has not, if that is all."""
+    axes: list[int] = []
+    rest = list(smaller)
+    for axis, dim in enumerate(larger):
+        if rest and rest[0] == dim and (dim != 1 or len(larger) - axis == len(rest)):
+            rest.pop(0)
+        elif dim == 1:
+            axes.append(axis)
+        else:
+            return None
+    return np.array(axes, np.int64) if axes and not rest else None
 
 
 def sizes_value(match: Match, dims: Shape, sources: Sequence[Value]) -> Value | None:
