@@ -17,6 +17,7 @@ from burnx.passes.folding import fold
 from burnx.passes.linear import lift_linear
 from burnx.passes.movement import merge_moves
 from burnx.passes.norms import lift_layer_norm, lift_rms_norm
+from burnx.passes.rotary import lift_rotary
 from burnx.passes.shapes import resolve_shapes
 
 Pass = Callable[[Graph], int]
@@ -32,6 +33,7 @@ PASSES: dict[str, Pass] = {
     "mish": lift_mish,
     "linear": lift_linear,
     "movement": merge_moves,
+    "rotary_embedding": lift_rotary,
     "attention": lift_attention,
 }
 # merging and cleaning again after the lifts takes away what they brought together

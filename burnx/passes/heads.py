@@ -6,6 +6,7 @@ from burnx.graph import Node, Value
 from burnx.passes.rewriting import Match, rewrite
 from burnx.passes.views import (
     Axis,
+    Groups,
     View,
     arrange,
     base_groups,
@@ -154,13 +155,19 @@ def join_heads(node: Node, match: Match) -> Value | None:
 
 
 def _packed(match: Match, value: Value | None) -> Value | None:
-    """(batch, seq, heads * size) of what was split into (batch, heads, seq, size)"""
     view = None if value is None else view_of(value, match.enter)
     if view is None or not view.nodes or len(view.groups) != 4:
         return None
-    batch, heads, seq, size = view.groups
+    return packed(match, view, view.groups)
+
+
+def packed(match: Match, view: View, groups: Groups) -> Value | None:
+    """(batch, seq, heads * size) of what was split into (batch, heads, seq, size)"""
+    batch, heads, seq, size = groups
     features = (*heads, *size)
     places = [view.order.index(axis) for axis in features if axis in view.order]
-    if len(places) != len(features) or places != list(range(places[0], places[0] + len(places))):
+    if not places or len(places) != len(features):
+        return None
+    if places != list(range(places[0], places[0] + len(places))):
         return None
     return arrange(match, view, (batch, seq, features))

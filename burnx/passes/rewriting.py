@@ -75,10 +75,15 @@ class Match:
         return made[0]
 
     def put(
-        self, operator: str, *inputs: Value | None, domain: str = "", **attributes: Any
+        self,
+        operator: str,
+        *inputs: Value | None,
+        domain: str = "",
+        like: Node | None = None,
+        **attributes: Any,
     ) -> Value | None:
         """What an operator gives on the way to what replaces the node."""
-        made = self.put_all(operator, *inputs, domain=domain, **attributes)
+        made = self.put_all(operator, *inputs, domain=domain, like=like, **attributes)
         return made[0] if made else None
 
     def put_all(
