@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from burnx.graph import Graph, Node, Value, constant_value
 from burnx.passes.rewriting import Match, rewrite, rewrite_graph
-from burnx.passes.views import View, added_axes, arrange, flat, reshaped, shape_of, view_of
+from burnx.passes.views import MOVING, View, added_axes, arrange, flat, reshaped, shape_of, view_of
 
 ROUNDS = 4  # a round may bring together what the next one merges
 _PLACING = frozenset({"Squeeze", "Unsqueeze"})
@@ -66,7 +66,7 @@ def _delay_moves(node: Node, match: Match) -> Value | None:
     if not match.editor.is_only_used_by(source, {layer}) or axes[-1] == 1:
         return None
     made = match.put_all("Linear", x, *layer.inputs[1:], domain="burnx", like=layer)
-    if len(axes) != len(view.groups) and not _undoes(node, made):
+    if len(axes) != len(view.groups) and not _undoes(match, node, made):
         return None
     regrouped = reshaped(match, made[0], shape_of(layer.outputs[0]) or ()) if made else None
     if regrouped is None:
@@ -74,9 +74,16 @@ def _delay_moves(node: Node, match: Match) -> Value | None:
     return match.make(node.operator, regrouped, *node.inputs[1:], **node.attributes)
 
 
-def _undoes(node: Node, made: list[Value]) -> bool:
-    """Whether a node gives what a layer makes of axes that were not regrouped."""
-    return bool(made) and node.outputs[0].type == made[0].type
+def _undoes(match: Match, node: Node, made: list[Value]) -> bool:
+    """Whether moves from a node on give the shape of what a layer makes of axes that were not regrouped."""
+    while made and node.outputs[0].type != made[0].type:
+        readers = match.editor.users.get(node.outputs[0], {})
+        if len(readers) != 1 or match.editor.results.get(node.outputs[0]):
+            return False
+        (node,) = readers
+        if node.operator not in MOVING or node.domain:
+            return False
+    return bool(made)
 
 
 def merge_moves(graph: Graph) -> int:
