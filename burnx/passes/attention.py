@@ -17,6 +17,7 @@ import numpy as np
 
 from burnx.dtype import bool_, code_of_dtype, float32
 from burnx.graph import Graph, Node, Value, constant_value
+from burnx.passes.grids import narrow_masks
 from burnx.passes.heads import absorb_past, join_heads, merge_masks
 from burnx.passes.masks import (
     FAR,
@@ -366,5 +367,5 @@ def lift_attention(graph: Graph) -> int:
     if lifted:
         changes += rewrite_graph(graph, split_stack)
         changes += rewrite_graph(graph, absorb_past)
-        changes += rewrite_graph(graph, join_heads)
+        changes += rewrite_graph(graph, join_heads) + narrow_masks(graph)
     return changes + lifted

@@ -63,6 +63,15 @@ class Editor:
             graph.outputs = [new if value is old else value for value in graph.outputs]
             self.results.setdefault(new, []).append(graph)
 
+    def redirect(self, old: Value, new: Value, nodes: Sequence[Node]) -> None:
+        """Let these nodes read ``new`` where they read ``old``."""
+        for node in nodes:
+            node.inputs = [new if value is old else value for value in node.inputs]
+            times = self.users.get(old, {}).pop(node, 0)
+            if times:
+                readers = self.users.setdefault(new, {})
+                readers[node] = readers.get(node, 0) + times
+
     def remove(self, node: Node) -> int:
         """Remove a dead node and what only it needed; how many nodes went."""
         gone, waiting = 0, [node]

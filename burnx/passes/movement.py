@@ -74,6 +74,24 @@ def _delay_moves(node: Node, match: Match) -> Value | None:
     return match.make(node.operator, regrouped, *node.inputs[1:], **node.attributes)
 
 
+@rewrite("Reshape")
+def _unflatten(node: Node, match: Match) -> Value | None:
+    """reshape(softmax(flatten(x)), shape of x) = softmax(x), where all axes but the last were one"""
+    inner = match.inner(node.inputs[0], "Softmax") or match.inner(node.inputs[0], "LogSoftmax")
+    source = None if inner is None else inner.inputs[0]
+    view = None if source is None else view_of(source, match.enter)
+    if inner is None or view is None or not view.nodes or flat(view.groups) != view.order:
+        return None
+    rank, shape = len(view.groups), shape_of(view.base) or (1,)
+    if int(inner.attributes.get("axis", -1)) not in (-1, rank - 1) or shape[-1] == 1:
+        return None
+    if len(view.groups[-1]) != 1 or view.groups[-1][0].size != shape[-1]:
+        return None
+    if view.base.type != node.outputs[0].type:
+        return None
+    return match.make(inner.operator, view.base, like=inner, axis=-1)
+
+
 def _undoes(match: Match, node: Node, made: list[Value]) -> bool:
     """Whether moves from a node on give the shape of what a layer makes of axes that were not regrouped."""
     while made and node.outputs[0].type != made[0].type:
@@ -89,7 +107,7 @@ def _undoes(match: Match, node: Node, made: list[Value]) -> bool:
 def merge_moves(graph: Graph) -> int:
     total = 0
     for _ in range(ROUNDS):
-        changes = rewrite_graph(graph, _delay_moves, _merge_moves)
+        changes = rewrite_graph(graph, _delay_moves, _unflatten, _merge_moves)
         total += changes
         if not changes:
             break

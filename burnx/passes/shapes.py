@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
 
 from burnx.dtype import int64
 from burnx.graph import Graph, Node, Value, constant_value
+from burnx.passes.cleaning import scope_of
 from burnx.passes.editing import Editor, edit
-from burnx.shape import Expr, Shape, symbol, symbol_name, symbols
+from burnx.shape import Dim, Expr, Shape, symbol, symbol_name, symbols
 from burnx.types import TensorType
 
-Homes = dict[str, tuple[Value, int]]
+Home = tuple[Value, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Homes:
+    """Where sizes can be read: each symbol, and in each of the author's modules what is no symbol."""
+
+    symbols: dict[str, Home] = field(default_factory=dict)
+    local: dict[tuple[str, Dim], Home] = field(default_factory=dict)
+
+    def copy(self) -> Homes:
+        return Homes(dict(self.symbols), dict(self.local))
 
 
 def resolve_shapes(graph: Graph) -> int:
     """Replace what shape arithmetic gives to other nodes by Sizes nodes; how many values that were."""
     editor = edit(graph)
-    return _resolve(editor, graph, {})
+    return _resolve(editor, graph, Homes())
 
 
 def _resolve(editor: Editor, graph: Graph, around: Homes) -> int:
     """Go through a graph in order, so that a size is only read where it is there already."""
-    homes = dict(around)
+    homes = around.copy()
     for value in graph.inputs:
         _settle(value, homes)
     changes, kept = 0, []
@@ -29,6 +43,8 @@ def _resolve(editor: Editor, graph: Graph, around: Homes) -> int:
         if node in editor.removed:
             continue
         changes += sum(_resolve(editor, inner, homes) for inner in node.subgraphs())
+        for read in node.inputs:
+            _settle_in(scope_of(node), read, homes)
         for value in node.outputs if node.operator != "Sizes" else ():
             if _is_wanted(value, node, editor):
                 changes += _spell(value, node, editor, homes)
@@ -37,6 +53,7 @@ def _resolve(editor: Editor, graph: Graph, around: Homes) -> int:
         kept.append(node)
         for value in node.outputs:
             _settle(value, homes)
+            _settle_in(scope_of(node), value, homes)
     graph.nodes = [node for node in kept if node not in editor.removed]
     return changes
 
@@ -47,7 +64,15 @@ def _settle(value: Value, homes: Homes) -> None:
         for axis, dim in enumerate(value.type.shape or ()):
             name = symbol_name(dim)
             if name is not None:
-                homes.setdefault(name, (value, axis))
+                homes.symbols.setdefault(name, (value, axis))
+
+
+def _settle_in(scope: str, value: Value | None, homes: Homes) -> None:
+    """Remember the sizes of a value that are no symbols for the module that has it."""
+    if value is not None and not value.is_constant and isinstance(value.type, TensorType):
+        for axis, dim in enumerate(value.type.shape or ()):
+            if isinstance(dim, Expr) and symbol_name(dim) is None:
+                homes.local.setdefault((scope, dim), (value, axis))
 
 
 def dims_of(value: Value) -> Shape | None:
@@ -76,36 +101,72 @@ def _is_wanted(value: Value, node: Node, editor: Editor) -> bool:
 
 
 def _spell(value: Value, node: Node, editor: Editor, homes: Homes) -> int:
-    """Put a Sizes node in the place of a value, if every symbol can be read somewhere."""
+    """Put a Sizes node in the place of a value for each module that reads it, if every symbol can be read somewhere."""
     dims = dims_of(value)
-    assert dims is not None and value.known is not None
-    names = sorted({name for dim in dims for name in symbols(dim)})
-    if not all(name in homes for name in names):
+    assert dims is not None
+    names = {name for dim in dims for name in symbols(dim)}
+    if not names <= homes.symbols.keys():
         return 0
-    made = editor.make("Sizes", *_reading(dims, names, homes), node, "burnx")
+    readers: dict[str, list[Node]] = {}
+    for reader in editor.users.get(value, {}):
+        readers.setdefault(scope_of(reader), []).append(reader)
+    graph = editor.owner[node]
+    changes = 0
+    for scope, group in readers.items():
+        own = [reader for reader in group if editor.owner[reader] is graph]
+        made = _sizes(value, own[0] if own else node, editor, _reading(dims, homes, scope))
+        if made is not None:
+            editor.redirect(value, made, group)
+            changes = 1
+    if editor.results.get(value):
+        made = _sizes(value, node, editor, _reading(dims, homes, scope_of(node)))
+        if made is not None:
+            editor.replace(value, made)
+            changes = 1
+    editor.remove(node)
+    return changes
+
+
+def _sizes(value: Value, like: Node, editor: Editor, reading: Reading) -> Value | None:
+    """What a Sizes node gives for a value, as a scalar if the value is one."""
+    assert value.known is not None
+    made = editor.make("Sizes", *reading, like, "burnx")
     if made is None:
-        return 0
+        return None
     result = made.outputs[0]
     if value.known.ndim == 0:
         axes = constant_value(np.array([0], np.int64))
-        squeezed = editor.make("Squeeze", [result, axes], {}, node)
+        squeezed = editor.make("Squeeze", [result, axes], {}, like)
         if squeezed is None:
-            return 0
+            return None
         result = squeezed.outputs[0]
     result.type, result.known = value.type, value.known
-    editor.replace(value, result)
-    editor.remove(node)
-    return 1
+    return result
 
 
-def _reading(
-    dims: Shape, names: list[str], homes: Homes
-) -> tuple[list[Value | None], dict[str, object]]:
-    """The inputs and attributes of the Sizes node for some dimensions."""
+Reading = tuple[list[Value | None], dict[str, object]]
+
+
+def _reading(dims: Shape, homes: Homes, scope: str) -> Reading:
+    """The inputs and attributes of the Sizes node for some dimensions.
+
+    A long one that a value of the same module has is read there: it stands for a symbol of its own.
+    """
     places: dict[Value, int] = {}
     sources: dict[str, str] = {}
-    for name in names:
-        value, axis = homes[name]
-        place = places.setdefault(value, len(places))
-        sources[name] = str(symbol(f"{place}.{axis}"))
-    return list(places), {"dims": dims, "sources": sources}
+
+    def read(name: str, home: Home) -> str:
+        place = places.setdefault(home[0], len(places))
+        sources[name] = str(symbol(f"{place}.{home[1]}"))
+        return name
+
+    written: list[Dim] = []
+    for dim in dims:
+        home = homes.local.get((scope, dim))
+        if home is not None:
+            written.append(symbol(read(f"#{len(sources)}", home)))
+            continue
+        written.append(dim)
+        for name in sorted(symbols(dim)):
+            read(name, homes.symbols[name])
+    return list(places), {"dims": tuple(written), "sources": sources}

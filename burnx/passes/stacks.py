@@ -23,14 +23,16 @@ from burnx.passes.views import (
 )
 
 
-@rewrite("Gather")
+@rewrite("Gather", "Squeeze")
 def split_stack(node: Node, match: Match) -> Value | None:
     """moved(x)[0], moved(x)[1], … = moved(part) for part in split(x)"""
-    stack = node.inputs[0]
-    view = None if stack is None else view_of(stack, match.enter)
-    if stack is None or view is None or not view.nodes:
+    taken = _taken(node)
+    if taken is None:
         return None
-    axis = int(node.attributes.get("axis", 0)) % len(view.groups)
+    stack, axis, _ = taken
+    view = view_of(stack, match.enter)
+    if view is None or not view.nodes:
+        return None
     parts = _parts(match, stack, axis)
     if parts is None or len(view.groups[axis]) != 1 or view.groups[axis][0].size != len(parts):
         return None
@@ -53,20 +55,46 @@ def split_stack(node: Node, match: Match) -> Value | None:
     return made[parts.index(node)]
 
 
+def _taken(node: Node) -> tuple[Value, int, int] | None:
+    """The stack that a node takes one part of, its axis and the place of the part."""
+    source, choice = node.inputs[0], node.inputs[1] if len(node.inputs) > 1 else None
+    if source is None or node.domain or choice is None or choice.array is None:
+        return None
+    if node.operator == "Gather":
+        rank = len(shape_of(source) or ())
+        index = scalar(choice)
+        if not rank or index is None or choice.array.ndim:
+            return None
+        return source, int(node.attributes.get("axis", 0)) % rank, int(index)
+    part = source.producer
+    if node.operator != "Squeeze" or part is None or part.operator != "Slice" or part.domain:
+        return None
+    stack, rank = part.inputs[0], len(shape_of(source) or ())
+    numbers = [scalar(each) for each in part.inputs[1:]]
+    if stack is None or len(numbers) < 3 or None in numbers or choice.array.size != 1:
+        return None
+    start, end, axis, *_ = (int(each) for each in numbers if each is not None)
+    squeezed = int(choice.array.reshape(-1)[0]) % rank
+    is_one = axis % rank == squeezed and (shape_of(source) or ())[squeezed] == 1
+    return (stack, squeezed, start) if is_one and end == start + 1 else None
+
+
 def _parts(match: Match, stack: Value, axis: int) -> list[Node] | None:
     """The nodes that take the parts of a stack, if they take each just once and nothing else reads it."""
-    readers = match.editor.users.get(stack, {})
     if match.editor.results.get(stack):
         return None
-    rank = len(shape_of(stack) or ())
     found: dict[int, Node] = {}
+    readers = list(match.editor.users.get(stack, {}))
     for reader in readers:
-        if reader.operator != "Gather" or reader.domain or reader.inputs[0] is not stack:
+        if reader.operator == "Slice":
+            after = match.editor.users.get(reader.outputs[0], {})
+            if len(after) != 1 or match.editor.results.get(reader.outputs[0]):
+                return None
+            (reader,) = after
+        taken = _taken(reader)
+        if taken is None or taken[0] is not stack or taken[1] != axis:
             return None
-        place, index = int(reader.attributes.get("axis", 0)) % rank, scalar(reader.inputs[1])
-        if place != axis or index is None or shape_of(reader.inputs[1]) != ():
-            return None
-        found[int(index) % len(readers)] = reader
+        found[taken[2] % len(readers)] = reader
     return [found[place] for place in range(len(readers))] if len(found) == len(readers) else None
 
 

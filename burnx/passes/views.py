@@ -285,10 +285,12 @@ def added_axes(larger: Shape, smaller: Shape) -> Array | None:
     return np.array(axes, np.int64) if axes and not rest else None
 
 
-def sizes_value(match: Match, dims: Shape, sources: Sequence[Value]) -> Value | None:
-    """A vector of sizes for Reshape: numbers, -1 for one that is none, else read from ``sources``."""
+def sizes_value(
+    match: Match, dims: Shape, sources: Sequence[Value], *, may_infer: bool = True
+) -> Value | None:
+    """A vector of sizes: numbers, -1 for one that is none if that ``may_infer``, else read from ``sources``."""
     unknown = [place for place, dim in enumerate(dims) if not isinstance(dim, int)]
-    if len(unknown) <= 1 and all(dim != 0 for dim in dims):
+    if len(unknown) <= may_infer and all(dim != 0 for dim in dims):
         return constant_value(
             np.array([-1 if place in unknown else dim for place, dim in enumerate(dims)], np.int64)
         )

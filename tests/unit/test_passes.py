@@ -183,7 +183,7 @@ def test_sizes_of_outer_values_reach_into_bodies() -> None:
         y = If (c) <
             then_branch = t () => (float[k] p) {
                 s = Shape(h) i = Constant<value = int64[1] {0}>() n = Gather(s, i)
-                f = Constant<value = int64[1] {4}>() m = Mul(n, f) p = Reshape(h, m)
+                f = Constant<value = int64[1] {4}>() m = Mul(n, f) p = ConstantOfShape(m)
             },
             else_branch = e () => (float[k] r) { q = Constant<value = int64[1] {-1}>() r = Reshape(x, q) }
         >
