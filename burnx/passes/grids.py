@@ -202,16 +202,17 @@ def _is_true(value: Value | None) -> bool:
 @rewrite("And")
 def _and_true(node: Node, match: Match) -> Value | None:
     """x and true = x"""
-    for place in (0, 1):
-        x, flags = node.inputs[place], node.inputs[1 - place]
-        if x is None or flags is None or not _is_true(flags):
-            continue
-        if x.type == node.outputs[0].type:
+    first, second = node.inputs
+    pairs = [(x, flags) for x, flags in ((first, second), (second, first)) if _is_true(flags)]
+    for x, _ in pairs:
+        if x is not None and x.type == node.outputs[0].type:
             return x
+    for x, flags in pairs:
         dims = shape_of(flags)
-        sizes = None if dims is None else sizes_value(match, dims, [flags], may_infer=False)
-        if sizes is not None:
-            return match.make("Expand", x, sizes)
+        if x is None or flags is None or dims is None or x.is_constant:
+            continue
+        sizes = sizes_value(match, dims, [flags], may_infer=False)
+        return None if sizes is None else match.make("Expand", x, sizes)
     return None
 
 
