@@ -216,7 +216,7 @@ def _slice(node: Node, args: Args) -> ast.expr | None:
         return None
     items: list[ast.expr] = [ast.Slice() for _ in range(axes[-1] + 1)]
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
-        if step < 1 or start == 0 and end >= 2**31 - 1:
+        if step < 1 or (start == 0 and end >= 2**31 - 1 and step == 1):
             return None
         items[axis] = _bounds(start, end, step)
     return index(args[0], *items)

@@ -18,6 +18,7 @@ from burnx.passes.grids import resolve_grids
 from burnx.passes.linear import lift_linear
 from burnx.passes.movement import merge_moves
 from burnx.passes.norms import lift_layer_norm, lift_rms_norm
+from burnx.passes.pixels import lift_pixel_shuffle
 from burnx.passes.ranges import count_in_integers
 from burnx.passes.rotary import lift_rotary
 from burnx.passes.shapes import resolve_shapes
@@ -37,6 +38,7 @@ PASSES: dict[str, Pass] = {
     "hard_swish": lift_hard_swish,
     "mish": lift_mish,
     "linear": lift_linear,
+    "pixel_shuffle": lift_pixel_shuffle,
     "movement": merge_moves,
     "rotary_embedding": lift_rotary,
     "attention": lift_attention,

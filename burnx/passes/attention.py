@@ -2,125 +2,31 @@
 
 It is lifted where queries, keys and values have axes of their own for heads; ``heads.py`` then takes in what splits
 and joins them.  Numbers differ from the decomposition's by rounding alone, with two exceptions that the exporters
-brought in: where they put 0 for NaN after the softmax, attention keeps a NaN that queries or keys had; and float16
-scores beyond 65504 do not overflow, since attention computes in float32.
+brought in: where they put 0 for NaN after the softmax, attention keeps a NaN that came of NaN or infinite scores; and
+scores beyond 65504 do not overflow in float16, since attention computes in float32.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
-from burnx.dtype import bool_, code_of_dtype, float32
-from burnx.graph import Graph, Node, Value, constant_value
+from burnx.dtype import code_of_dtype, float32
+from burnx.graph import Graph, Node, Value
 from burnx.passes.grids import narrow_masks
-from burnx.passes.heads import absorb_past, join_heads, merge_masks
-from burnx.passes.masks import (
-    FAR,
-    dtype_of,
-    is_causal,
-    is_exact_in,
-    is_lower,
-    may_hide_rows,
-)
-from burnx.passes.patterns import Number, OneOf, Op, Operand, scalar
+from burnx.passes.heads import absorb_past, join_heads, merge_masks, unfolded
+from burnx.passes.masks import dtype_of
+from burnx.passes.patterns import Number, OneOf, Op, Operand
 from burnx.passes.rewriting import Match, rewrite, rewrite_graph
+from burnx.passes.scores import INFINITY, Scores, mask_of, read_scores
 from burnx.passes.stacks import split_stack
-from burnx.passes.views import Groups, View, arrange, scaled_by, shape_of, view_of
-from burnx.shape import Shape
+from burnx.passes.views import Groups, View, arrange, reshaped, scaled_by, shape_of, view_of
+from burnx.shape import Dim, Shape
 from burnx.types import TensorType
-
-INFINITY = float("inf")
-
-
-@dataclass(frozen=True, slots=True)
-class Hidden:
-    """Scores that a fill takes the place of: where ``condition`` does not hold, or does if ``is_turned``."""
-
-    condition: Value
-    fill: float
-    is_turned: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Scores:
-    """factor * left @ right, and what hides some of it; ``nodes`` are those between."""
-
-    left: Value
-    right: Value
-    factor: float = 1.0
-    biases: tuple[Value, ...] = ()
-    hidden: tuple[Hidden, ...] = ()
-    nodes: tuple[Node, ...] = ()
-
-    @property
-    def is_plain(self) -> bool:
-        return not self.biases and not self.hidden
-
-
-def read_scores(match: Match, value: Value | None) -> Scores | None:
-    """How a value is the scores of an attention."""
-    node = None if value is None else match.enter(value)
-    if node is None or node.domain or node.operator not in _READERS:
-        return None
-    found = _READERS[node.operator](match, node)
-    return None if found is None else replace(found, nodes=(*found.nodes, node))
-
-
-def _product(match: Match, node: Node) -> Scores | None:
-    left, right = node.inputs
-    return None if left is None or right is None else Scores(left, right)
-
-
-def _scaled(match: Match, node: Node) -> Scores | None:
-    step = scaled_by(node)
-    found = None if step is None else read_scores(match, step[0])
-    if step is None or found is None or not found.is_plain:
-        return None
-    return replace(found, factor=found.factor * step[1])
-
-
-def _biased(match: Match, node: Node) -> Scores | None:
-    for place in (0, 1):
-        found, bias = read_scores(match, node.inputs[place]), node.inputs[1 - place]
-        if found is not None and bias is not None and _keeps_shape(node, place):
-            return replace(found, biases=(*found.biases, bias))
-    return None
-
-
-def _filled(match: Match, node: Node) -> Scores | None:
-    condition = node.inputs[0]
-    for place in (1, 2):
-        fill = scalar(node.inputs[3 - place])
-        found = read_scores(match, node.inputs[place]) if fill is not None else None
-        if found is None or fill is None or condition is None or not _keeps_shape(node, place):
-            continue
-        return replace(found, hidden=(*found.hidden, Hidden(condition, fill, place == 2)))
-    return None
-
-
-def _widened(match: Match, node: Node) -> Scores | None:
-    """Scores in float32 for the softmax."""
-    found = read_scores(match, node.inputs[0])
-    return found if dtype_of(node.outputs[0]) == float32 else None
-
-
-def _keeps_shape(node: Node, place: int) -> bool:
-    return node.inputs[place] is not None and node.inputs[place].type == node.outputs[0].type  # type: ignore[union-attr]
-
-
-_READERS: Mapping[str, Callable[[Match, Node], Scores | None]] = {
-    "MatMul": _product,
-    "Mul": _scaled,
-    "Div": _scaled,
-    "Add": _biased,
-    "Where": _filled,
-    "Cast": _widened,
-}
 
 # ------------------------------------------------------------------------------- softmax
 SOFTMAX = Op("Softmax", Operand("scores"), name="softmax")
@@ -211,6 +117,10 @@ def _operands(match: Match, parts: Parts) -> Operands | None:
         view_of(each, match.enter, is_scaled=each is scores.right)
         for each in (scores.right, parts.v)
     ]
+    if rank == 3:
+        found = _unfolded(match, scores, parts.v)
+        if found is not None:
+            return found
     k, v, by = None, None, 1.0
     if rank == 4 and views[0] is not None and views[1] is not None:
         k, v, by = _grouped(match, views[0], views[1])
@@ -220,6 +130,22 @@ def _operands(match: Match, parts: Parts) -> Operands | None:
         return None
     options = {"q_num_heads": 1, "kv_num_heads": 1} if rank == 3 else {}
     return Operands(q, k, v, scores.factor * times * by, options)
+
+
+def _unfolded(match: Match, scores: Scores, v: Value) -> Operands | None:
+    """Operands with axes for batch and heads where both were made one."""
+    parted: list[tuple[Value, Dim, float]] = []
+    for value, is_turned in ((scores.left, False), (scores.right, True), (v, False)):
+        view = view_of(value, match.enter, is_scaled=value is not v)
+        groups = None if view is None else unfolded(view, is_turned=is_turned)
+        made = None if view is None or groups is None else arrange(match, view, groups)
+        if made is None or view is None:
+            return None
+        parted.append((made, (shape_of(made) or (0, 0))[1], view.factor))
+    (q, heads, by), (k, *_, by_k), (v4, *_) = parted
+    if any(each[1] != heads for each in parted) or shape_of(q)[:2] != shape_of(v4)[:2]:  # type: ignore[index]
+        return None
+    return Operands(q, k, v4, scores.factor * by * by_k, {})
 
 
 def _swapped(groups: Groups) -> Groups:
@@ -254,89 +180,20 @@ def _grouped(match: Match, k: View, v: View) -> tuple[Value | None, Value | None
     return arrange(match, k, _swapped(k_groups)), arrange(match, v, v_groups), k.factor
 
 
-# ------------------------------------------------------------------------------- mask
-@dataclass(frozen=True, slots=True)
-class Mask:
-    value: Value | None = None
-    is_causal: bool = False
-
-
-def _mask(match: Match, parts: Parts) -> Mask | None:
-    """What hides scores as one mask; None where attention would not say the same with it."""
-    scores = parts.scores
-    dtype = scores.left.type.dtype if isinstance(scores.left.type, TensorType) else float32
-    if scores.is_plain:
-        return Mask()
-    if not scores.biases and len(scores.hidden) == 1 and scores.hidden[0].fill == -INFINITY:
-        visible = _visible(match, scores.hidden[0])
-        if visible is None:
-            return None
-        if is_lower(visible):
-            return Mask(is_causal=True)
-        return _checked(parts, visible, dtype)
-    terms: list[Value] = []
-    for hidden in scores.hidden:
-        if hidden.fill > FAR or np.dtype(dtype).itemsize < 4:
-            return None
-        terms.append(_added(match, hidden, dtype))
-    terms = [*terms, *scores.biases]
-    if len(terms) == 1 and is_causal(
-        terms[0], lambda fill: fill <= (-6e4 if np.dtype(dtype).itemsize < 4 else FAR)
-    ):
-        return Mask(is_causal=True)
-    total = terms[0]
-    for term in terms[1:]:
-        made = match.put("Add", total, term)
-        if made is None:
-            return None
-        total = made
-    return _checked(parts, total, dtype)
-
-
-def _visible(match: Match, hidden: Hidden) -> Value | None:
-    if not hidden.is_turned:
-        return hidden.condition
-    node = match.enter(hidden.condition)
-    if node is not None and node.operator == "Not" and not node.domain:
-        return node.inputs[0]
-    return match.put("Not", hidden.condition)
-
-
-def _added(match: Match, hidden: Hidden, dtype: Any) -> Value:
-    zero, fill = (constant_value(np.array(each, dtype)) for each in (0, hidden.fill))
-    options = (fill, zero) if hidden.is_turned else (zero, fill)
-    made = match.put("Where", hidden.condition, *options)
-    assert made is not None
-    return made
-
-
-def _checked(parts: Parts, mask: Value, dtype: Any) -> Mask | None:
-    """The mask, if it has a number for each key and hides no whole row unless that gives zeros."""
-    shape = shape_of(mask)
-    if shape is None or not shape or len(shape) > 4 or shape[-1] != parts.rows[-1]:
-        return None
-    wanted = parts.rows[-len(shape) :] if len(shape) <= len(parts.rows) else None
-    if wanted is None or any(dim not in (1, own) for dim, own in zip(shape, wanted, strict=True)):
-        return None
-    if len(parts.rows) == 3 and len(shape) == 3 and shape[0] != 1:
-        return None  # its first axis would be that of heads
-    if not parts.is_guarded and may_hide_rows(mask):
-        return None
-    if dtype_of(mask) != bool_ and parts.precision is None and not is_exact_in(dtype, mask):
-        return None
-    return Mask(mask)
-
-
 # ------------------------------------------------------------------------------- the rule
 @rewrite("MatMul")
 def _attention(node: Node, match: Match) -> Value | None:
     """softmax(scale q k^T + mask) v = attention(q, k, v, mask)"""
     parts = _parts(match)
-    if parts is None or parts.rows[-2:] == (1, 1):
+    if parts is None or parts.v.is_constant or parts.scores.right.is_constant:
         return None
-    mask = _mask(match, parts)
-    operands = _operands(match, parts) if mask is not None else None
-    if mask is None or operands is None:
+    operands = _operands(match, parts)
+    if operands is None:
+        return None
+    is_folded = len(parts.rows) == 3 and not operands.options
+    shape = (*(shape_of(operands.q) or ())[:2], *parts.rows[-2:]) if is_folded else parts.rows
+    mask = mask_of(match, parts.scores, shape, is_guarded=parts.is_guarded)
+    if mask is None:
         return None
     given = [operands.q, operands.k, operands.v]
     if mask.value is not None:
@@ -346,7 +203,10 @@ def _attention(node: Node, match: Match) -> Value | None:
         options["is_causal"] = 1
     if parts.precision is not None:
         options["softmax_precision"] = parts.precision
-    return match.make("Attention", *given, **options)
+    if not is_folded:
+        return match.make("Attention", *given, **options)
+    made = match.put("Attention", *given, **options)
+    return None if made is None else reshaped(match, made, shape_of(node.outputs[0]) or ())
 
 
 def _scale(operands: Operands) -> dict[str, float]:

@@ -6,6 +6,7 @@ from burnx.graph import Node, Value
 from burnx.passes.rewriting import Match, rewrite
 from burnx.passes.views import (
     Axis,
+    Group,
     Groups,
     View,
     arrange,
@@ -171,3 +172,28 @@ def packed(match: Match, view: View, groups: Groups) -> Value | None:
     if places != list(range(places[0], places[0] + len(places))):
         return None
     return arrange(match, view, (batch, seq, features))
+
+
+def unfolded(view: View, *, is_turned: bool) -> Groups | None:
+    """(batch, heads, seq, size) of what is (batch * heads, seq, size), or with the last two turned."""
+    if len(view.groups) != 3:
+        return None
+    folded, seq, size = view.groups
+    if is_turned:
+        seq, size = size, seq
+    if not size or any(axis.is_spread for axis in (*folded, *seq, *size)):
+        return None
+    heads = _before(view, size[0])
+    if not heads or heads != folded[-len(heads) :]:
+        return None
+    return folded[: -len(heads)], heads, seq, size
+
+
+def _before(view: View, axis: Axis) -> Group:
+    """The axes before one in its dimension of the base, or all of the dimension before that."""
+    previous: Group = ()
+    for group in base_groups(view) or ():
+        if axis in group:
+            return group[: group.index(axis)] or previous
+        previous = group
+    return ()

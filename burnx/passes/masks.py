@@ -7,11 +7,12 @@ since the rows of NaN which a softmax makes of that are nobody's intention.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from burnx.dtype import FLOATS, bool_, float16
+from burnx.dtype import FLOATS, bool_
 from burnx.graph import Array, Node, Value
 from burnx.passes.patterns import scalar
 from burnx.passes.views import MOVING, shape_of, view_of
@@ -19,6 +20,7 @@ from burnx.shape import Dim
 from burnx.types import TensorType
 
 FAR = -1e30  # beside it float32 has no digits left for a score
+HALF_FAR = -6e4  # beyond it float16 has no numbers
 DEPTH = 24
 
 _ALL = frozenset({"Add", "Sub", "Mul", "Neg", "Concat", "Min", "Max", "Identity", "Abs"})
@@ -153,12 +155,25 @@ def is_causal(mask: Value, is_fill: Callable[[float], bool] = lambda fill: fill 
     return is_fill(fill) and is_lower(condition)
 
 
-def is_exact_in(dtype: object, mask: Value) -> bool:
-    """Whether scores of a dtype plus the mask say in it what they say in float32.
+def is_exact(mask: Value) -> bool:
+    """Whether scores of the mask's dtype plus the mask say in it what they say in float32.
 
-    In float16 the lowest number is near enough to a score to swallow it or not, which is seen where nothing else is
-    visible in a row.
+    Half precision has so few digits that a large number of the mask swallows scores or does not, which is seen where
+    nothing else is visible in a row.
     """
-    if dtype != float16 or is_causal(mask, lambda fill: fill <= -6e4):
+    kind = mask.type
+    if not isinstance(kind, TensorType) or kind.dtype.itemsize > 2:
         return True
-    return mask.array is not None and bool((mask.array.max(axis=-1) > -1e3).all())
+    if is_causal(mask, lambda fill: fill <= HALF_FAR):
+        return True
+    if mask.array is not None:
+        return bool((mask.array.max(axis=-1) > -1e3).all())
+    node = mask.producer
+    if node is None or node.operator != "Where" or node.domain:
+        return False
+    return all(number == 0 or number <= FAR for number in map(_number, node.inputs[1:]))
+
+
+def _number(value: Value | None) -> float:
+    number = scalar(value)
+    return math.nan if number is None else number

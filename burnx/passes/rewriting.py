@@ -11,7 +11,7 @@ A rule gives the value that takes the place of the node's first output, or None 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -30,10 +30,13 @@ class Match:
 
     def find(self, pattern: Pattern) -> Found | None:
         """How the node is the pattern, with nothing else reading what lies between."""
+        return next(self.find_each(pattern), None)
+
+    def find_each(self, pattern: Pattern) -> Iterator[Found]:
+        """Every way in which the node is the pattern: operands of a product may be named either way."""
         for found in find_all(pattern, self.node.outputs[0], Found(), self.enter):
             if self.is_inner(found.nodes):
-                return found
-        return None
+                yield found
 
     def is_inner(self, nodes: Sequence[Node]) -> bool:
         """Whether nothing but these nodes reads what lies between them and the node."""

@@ -233,9 +233,14 @@ def _cache(match: Match, half: Value | None, x: Value, seq_axis: int) -> Value |
     return reshaped(match, half, sizes)
 
 
-def _lift(match: Match, angles: Angles, found: Found | None, is_parted: bool) -> Value | None:
-    turned = None if found is None else _turned(found)
-    if found is None or turned is None:
+def _first(match: Match, angles: Angles, pattern: Pattern, is_parted: bool) -> Value | None:
+    results = (_lift(match, angles, found, is_parted) for found in match.find_each(pattern))
+    return next((result for result in results if result is not None), None)
+
+
+def _lift(match: Match, angles: Angles, found: Found, is_parted: bool) -> Value | None:
+    turned = _turned(found)
+    if turned is None:
         return None
     x, interleaved = turned
     shape = shape_of(x)
@@ -343,11 +348,11 @@ def lift_rotary(graph: Graph) -> int:
     @rewrite("Add")
     def whole(node: Node, match: Match) -> Value | None:
         """x * cos + concat(-x[..., half:], x[..., :half]) * sin = rotary_embedding(x, cos, sin)"""
-        return _lift(match, angles, match.find(WHOLE), is_parted=False)
+        return _first(match, angles, WHOLE, is_parted=False)
 
     @rewrite("Concat")
     def parted(node: Node, match: Match) -> Value | None:
         """concat(a * cos - b * sin, b * cos + a * sin) = rotary_embedding(concat(a, b), cos, sin)"""
-        return _lift(match, angles, match.find(PARTED), is_parted=True)
+        return _first(match, angles, PARTED, is_parted=True)
 
     return rewrite_graph(graph, whole, parted) + rewrite_graph(graph, _partial)

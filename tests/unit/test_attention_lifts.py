@@ -261,6 +261,58 @@ def test_keys_through_a_batch_of_heads() -> None:
     assert counts(lifted(text, packed_inputs(), weights)) == {"Attention": 1}
 
 
+FOLDED = {
+    **NUMBERS,
+    "parts": np.array([0, 0, 3, 16]),
+    "folded": np.array([-1, 7, 16]),
+    "apart": np.array([2, 3, 7, 16]),
+    "joined": np.array([2, 7, 48]),
+    "spread": np.array([2, 3, 7, 7]),
+    "rows": np.array([6, 7, 7]),
+}
+
+
+def folded(middle: str) -> str:
+    """Heads that are part of the batch, as products of rank 3 want them."""
+    splits = "".join(
+        f"""{x}4 = Reshape({x}, parts) {x}t = Transpose<perm = [0, 2, 1, 3]>({x}4) {x}f = Reshape({x}t, folded) """
+        for x in "qkv"
+    )
+    return f"""g (float[2,7,48] q, float[2,7,48] k, float[2,7,48] v, bool[2,1,7,7] w) => (float[2,7,48] y) {{
+        {splits} t = Transpose<perm = [0, 2, 1]>(kf) m = MatMul(qf, t) d = Mul(m, scale) {middle}
+        p = Softmax<axis = -1>(s) o = MatMul(p, vf) a = Reshape(o, apart) j = Transpose<perm = [0, 2, 1, 3]>(a)
+        y = Reshape(j, joined) }}"""
+
+
+@pytest.mark.parametrize(
+    "middle",
+    [
+        "s = Identity(d)",
+        "f = Where(w, zero, far) e = Expand(f, spread) r = Reshape(e, rows) s = Add(d, r)",
+    ],
+)
+def test_heads_that_are_part_of_the_batch(middle: str) -> None:
+    inputs = {x: floats(2, 7, 48) for x in "qkv"} | {"w": RNG.random((2, 1, 7, 7)) < 0.7}
+    graph = lifted(folded(middle), inputs, FOLDED)
+    attributes = only(graph, "Attention").attributes
+    assert (attributes["q_num_heads"], attributes["kv_num_heads"]) == (3, 3)
+    assert not counts(graph).keys() & {"Reshape", "Transpose", "Expand"}
+
+
+def test_one_head_without_an_axis_of_its_own() -> None:
+    text = f"""g (float[b,n,16] q, float[b,m,16] k, float[b,m,16] v) => (float[b,n,16] y) {{
+        t = Transpose<perm = [0, 2, 1]>(k) d = MatMul(q, t) s = Mul(d, scale) {END} }}"""
+    graph = lifted(text, {"q": floats(2, 5, 16), "k": floats(2, 7, 16), "v": floats(2, 7, 16)})
+    assert only(graph, "Attention").attributes == {"q_num_heads": 1, "kv_num_heads": 1}
+
+
+def test_nan_as_a_fill_stays() -> None:
+    text = heads(SCORES + "s = Where(w, d, odd) " + END, ", bool[b,1,n,n] w")
+    weights = {**NUMBERS, "odd": np.float32(np.nan)}
+    graph = check(text, {**qkv(), "w": FLAGS["w"]}, weights=weights)
+    assert "Attention" not in counts(graph)
+
+
 def test_heads_that_are_joined_in_another_order_stay_apart() -> None:
     end = "o = MatMul(p, vh) y = Reshape(o, join)"
     weights = {**HEADS, "join": np.array([2, 5, 48])}
