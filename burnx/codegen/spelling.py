@@ -43,12 +43,13 @@ def plain(node: Node, args: Args, extra: Mapping[str, ast.expr]) -> ast.Call:
     """``ops.name(inputs, attributes)``."""
     operator = find(node.domain, node.operator)
     given = [constant(None) if arg is None else arg for arg in args]
+    count = len(node.outputs)
     options = {
         key: extra[key] if key in extra else setting(value)
         for key, value in node.attributes.items()
         if not _is_default(key, value, operator.attributes.get(key))
+        and (key, value) != ("num_outputs", count)  # said by the number of results
     }
-    count = len(node.outputs)
     asks = count != operator.outputs_given if not operator.is_variadic else operator.takes_count
     if asks:
         options["outputs"] = constant(count)
