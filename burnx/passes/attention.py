@@ -17,6 +17,7 @@ import numpy as np
 
 from burnx.dtype import code_of_dtype, float32
 from burnx.graph import Graph, Node, Value
+from burnx.passes.einsums import read_product
 from burnx.passes.grids import narrow_masks
 from burnx.passes.heads import absorb_past, join_heads, merge_masks, unfolded
 from burnx.passes.masks import dtype_of
@@ -46,18 +47,26 @@ GUARDED = OneOf(
 )
 ROWS = OneOf(SOFTMAX, GUARDED)
 WEIGHTS = OneOf(ROWS, Op("Cast", ROWS, name="narrowed"))
-ATTENTION = Op("MatMul", WEIGHTS, Operand("v"))
+ATTENTION = OneOf(
+    Op("MatMul", WEIGHTS, Operand("v")),
+    Op("Einsum", WEIGHTS, Operand("v")),
+    Op("Einsum", Operand("v"), WEIGHTS),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """An attention as it was found; ``is_guarded`` if rows without a visible key give zeros."""
+    """An attention as it was found; ``is_guarded`` if rows without a visible key give zeros.
+
+    ``order`` are the axes of the result, where they are not (batch, heads, seq, size).
+    """
 
     scores: Scores
     rows: Shape
     v: Value
     is_guarded: bool
     precision: int | None
+    order: tuple[int, ...] = ()
 
 
 def _parts(match: Match) -> Parts | None:
@@ -78,7 +87,11 @@ def _parts(match: Match) -> Parts | None:
     if (dtype_of(value) != dtype_of(scores.left)) != widened:
         return None
     precision = code_of_dtype(float32) if widened else None
-    return Parts(scores, shape, found.values["v"], "guard" in found.named, precision)
+    weights = next((each for each in match.node.inputs if each is not found.values["v"]), None)
+    summed = None if weights is None else read_product(match, match.node, weights)
+    if summed is None:
+        return None
+    return Parts(scores, shape, summed.right, "guard" in found.named, precision, summed.order)
 
 
 def _is_over_keys(node: Node) -> bool:
@@ -181,7 +194,7 @@ def _grouped(match: Match, k: View, v: View) -> tuple[Value | None, Value | None
 
 
 # ------------------------------------------------------------------------------- the rule
-@rewrite("MatMul")
+@rewrite("MatMul", "Einsum")
 def _attention(node: Node, match: Match) -> Value | None:
     """softmax(scale q k^T + mask) v = attention(q, k, v, mask)"""
     parts = _parts(match)
@@ -198,27 +211,35 @@ def _attention(node: Node, match: Match) -> Value | None:
     given = [operands.q, operands.k, operands.v]
     if mask.value is not None:
         given.append(mask.value)
-    options: dict[str, Any] = {**operands.options, **_scale(operands)}
+    scale = _scale(operands)
+    if scale is None:
+        return None
+    options: dict[str, Any] = {**operands.options, **scale}
     if mask.is_causal:
         options["is_causal"] = 1
     if parts.precision is not None:
         options["softmax_precision"] = parts.precision
-    if not is_folded:
-        return match.make("Attention", *given, **options)
     made = match.put("Attention", *given, **options)
-    return None if made is None else reshaped(match, made, shape_of(node.outputs[0]) or ())
+    if made is not None and parts.order not in ((), (0, 1, 2, 3)):
+        made = match.put("Transpose", made, perm=list(parts.order))
+    if made is not None and is_folded:
+        made = reshaped(match, made, shape_of(node.outputs[0]) or ())
+    return made if made is not None and made.type == node.outputs[0].type else None
 
 
-def _scale(operands: Operands) -> dict[str, float]:
-    """The attribute, where it is not the usual 1 / sqrt(size)."""
+def _scale(operands: Operands) -> dict[str, float] | None:
+    """The attribute, where it is not the usual 1 / sqrt(size); None if it cannot say the number, being a float32."""
     shape, kind = shape_of(operands.q), operands.q.type
     assert shape is not None and isinstance(kind, TensorType)
+    step = 2 * float(ml_dtypes.finfo(kind.dtype).eps)  # type: ignore[no-untyped-call]
     if isinstance(shape[-1], int) and shape[-1] > 0:
         usual = shape[-1] ** -0.5
-        step = float(ml_dtypes.finfo(kind.dtype).eps)  # type: ignore[no-untyped-call]
-        if abs(operands.factor - usual) <= max(2 * step, 1e-7) * usual:
+        if abs(operands.factor - usual) <= step * usual:
             return {}
-    return {"scale": float(np.float32(operands.factor))}
+    given = float(np.float32(operands.factor))
+    if abs(given - operands.factor) > step * abs(operands.factor):
+        return None
+    return {"scale": given}
 
 
 def lift_attention(graph: Graph) -> int:

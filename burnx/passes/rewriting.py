@@ -137,8 +137,8 @@ def table(*rewrites: Rewrite) -> Rules:
 
 
 def apply(rules: Rules, editor: Editor, node: Node) -> bool:
-    """Replace a node by the first rule that applies."""
-    for rule in rules.get(node.operator, ()):
+    """Replace a node of the standard's domain by the first rule that applies."""
+    for rule in () if node.domain else rules.get(node.operator, ()):
         before = len(editor.made)
         value = rule(node, Match(node, editor))
         if value is not None and value is not node.outputs[0]:

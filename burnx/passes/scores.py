@@ -9,6 +9,7 @@ import numpy as np
 
 from burnx.dtype import DType, bool_, float16, float32
 from burnx.graph import Node, Value, constant_value
+from burnx.passes.einsums import read_product
 from burnx.passes.masks import (
     FAR,
     HALF_FAR,
@@ -63,8 +64,10 @@ def read_scores(match: Match, value: Value | None) -> Scores | None:
 
 
 def _product(match: Match, node: Node) -> Scores | None:
-    left, right = node.inputs
-    return None if left is None or right is None else Scores(left, right)
+    found = read_product(match, node)
+    if found is None or found.order not in ((), (0, 1, 2, 3)):
+        return None
+    return Scores(found.left, found.right)
 
 
 def _scaled(match: Match, node: Node) -> Scores | None:
@@ -114,6 +117,7 @@ def _keeps_shape(node: Node, place: int) -> bool:
 
 _READERS: Mapping[str, Callable[[Match, Node], Scores | None]] = {
     "MatMul": _product,
+    "Einsum": _product,
     "Mul": _scaled,
     "Div": _scaled,
     "Add": _biased,

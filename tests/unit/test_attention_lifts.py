@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pass_checks import RNG, Arrays, check, counts, floats, graph_of, only, run
 
 from burnx.exporter.onnx_model import export_model
@@ -304,6 +306,55 @@ def test_one_head_without_an_axis_of_its_own() -> None:
         t = Transpose<perm = [0, 2, 1]>(k) d = MatMul(q, t) s = Mul(d, scale) {END} }}"""
     graph = lifted(text, {"q": floats(2, 5, 16), "k": floats(2, 7, 16), "v": floats(2, 7, 16)})
     assert only(graph, "Attention").attributes == {"q_num_heads": 1, "kv_num_heads": 1}
+
+
+@pytest.mark.parametrize("order", ["queries first", "keys first"])
+def test_einsums_of_keras(order: str) -> None:
+    scores = {
+        "queries first": 'm = Einsum<equation = "abcd,aecd->acbe">(q, k)',
+        "keys first": 'm = Einsum<equation = "aecd,abcd->acbe">(k, q)',
+    }[order]
+    text = f"""g (float[b,n,3,16] q, float[b,m,3,16] k, float[b,m,3,16] v) => (float[b,n,48] y) {{
+        {scores} s = Mul(m, scale) p = Softmax<axis = -1>(s) o = Einsum<equation = "acbe,aecd->abcd">(p, v)
+        y = Reshape(o, join) }}"""
+    inputs = {"q": floats(2, 5, 3, 16), "k": floats(2, 7, 3, 16), "v": floats(2, 7, 3, 16)}
+    graph = lifted(text, inputs, {**NUMBERS, "join": np.array([0, 0, 48])})
+    assert only(graph, "Attention").attributes["q_num_heads"] == 3
+    assert not counts(graph).keys() & {"Einsum", "Transpose"}
+
+
+def test_doubles_with_a_scale_that_floats_cannot_say_stay() -> None:
+    inputs = qkv(np.float64)
+    body = heads(SCALED["on the product"], kind="double")
+    for scale, is_lifted in ((0.25, True), (0.5, True), (0.3, False)):
+        graph = check(body, inputs, weights={"scale": np.float64(scale)}, tolerance=1e-12)
+        assert ("Attention" in counts(graph)) == is_lifted
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_any_mask_gives_the_same(data: st.DataObject) -> None:
+    dims, shape = data.draw(st.sampled_from([*MASK_SHAPES, ("b,3,n,n", (2, 3, 5, 5))]))
+    fill = data.draw(st.sampled_from(["far", "infinity", "some"]))
+    body = data.draw(
+        st.sampled_from(
+            [
+                f"a = Where(w, zero, {fill}) s = Add(d, a) ",
+                f"s = Where(w, d, {fill}) ",
+                f"s = Where(w, {fill}, d) ",
+            ]
+        )
+    )
+    guard = data.draw(st.sampled_from([END, GUARD]))
+    share = data.draw(st.sampled_from([0.0, 0.3, 0.9, 1.0]))
+    weights = {**NUMBERS, "some": np.float32(-10000)}
+    inputs = {
+        **qkv(),
+        "w": np.random.default_rng(data.draw(st.integers(0, 99))).random(shape) < share,
+    }
+    check(
+        heads(SCORES + body + guard, f", bool[{dims}] w"), inputs, weights=weights, tolerance=1e-5
+    )
 
 
 def test_nan_as_a_fill_stays() -> None:
