@@ -22,6 +22,7 @@ from burnx.passes.pixels import lift_pixel_shuffle
 from burnx.passes.ranges import count_in_integers
 from burnx.passes.rotary import lift_rotary
 from burnx.passes.shapes import resolve_shapes
+from burnx.passes.softmax import lift_softmax
 from burnx.passes.targets import settle_targets
 
 Pass = Callable[[Graph], int]
@@ -31,6 +32,7 @@ PASSES: dict[str, Pass] = {
     "ranges": count_in_integers,
     "shapes": resolve_shapes,
     "grids": resolve_grids,
+    "softmax": lift_softmax,
     "gelu": lift_gelu,
     "layer_norm": lift_layer_norm,
     "rms_norm": lift_rms_norm,
