@@ -144,12 +144,17 @@ def apply(rules: Rules, editor: Editor, node: Node) -> bool:
         if value is not None and value is not node.outputs[0]:
             editor.replace(node.outputs[0], value)
             editor.remove(node)
+            _drop_unused(editor, before)
             return True
-        left = editor.made[before:]  # by a rule that gave up
-        del editor.made[before:]
-        for made in reversed(left):
-            editor.remove(made)
+        _drop_unused(editor, before)
     return False
+
+
+def _drop_unused(editor: Editor, before: int) -> None:
+    """Remove what a rule made and did not use."""
+    for made in reversed(editor.made[before:]):
+        editor.remove(made)
+    editor.made[before:] = [made for made in editor.made[before:] if made not in editor.removed]
 
 
 def rewrite_graph(graph: Graph, *rewrites: Rewrite) -> int:

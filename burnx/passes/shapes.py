@@ -2,40 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 
 from burnx.dtype import int64
 from burnx.graph import Graph, Node, Value, constant_value
 from burnx.passes.cleaning import scope_of
 from burnx.passes.editing import Editor, edit
-from burnx.shape import Dim, Expr, Shape, symbol, symbol_name, symbols
+from burnx.shape import Expr, Shape, symbol, symbol_name, symbols
 from burnx.types import TensorType
 
 Home = tuple[Value, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Homes:
-    """Where sizes can be read: each symbol, and in each of the author's modules what is no symbol."""
-
-    symbols: dict[str, Home] = field(default_factory=dict)
-    local: dict[tuple[str, Dim], Home] = field(default_factory=dict)
-
-    def copy(self) -> Homes:
-        return Homes(dict(self.symbols), dict(self.local))
+Homes = dict[str, Home]
 
 
 def resolve_shapes(graph: Graph) -> int:
     """Replace what shape arithmetic gives to other nodes by Sizes nodes; how many values that were."""
     editor = edit(graph)
-    return _resolve(editor, graph, Homes())
+    return _resolve(editor, graph, {})
 
 
 def _resolve(editor: Editor, graph: Graph, around: Homes) -> int:
     """Go through a graph in order, so that a size is only read where it is there already."""
-    homes = around.copy()
+    homes = dict(around)
     for value in graph.inputs:
         _settle(value, homes)
     changes, kept = 0, []
@@ -43,8 +31,6 @@ def _resolve(editor: Editor, graph: Graph, around: Homes) -> int:
         if node in editor.removed:
             continue
         changes += sum(_resolve(editor, inner, homes) for inner in node.subgraphs())
-        for read in node.inputs:
-            _settle_in(scope_of(node), read, homes)
         for value in node.outputs if node.operator != "Sizes" else ():
             if _is_wanted(value, node, editor):
                 changes += _spell(value, node, editor, homes)
@@ -53,7 +39,6 @@ def _resolve(editor: Editor, graph: Graph, around: Homes) -> int:
         kept.append(node)
         for value in node.outputs:
             _settle(value, homes)
-            _settle_in(scope_of(node), value, homes)
     graph.nodes = [node for node in kept if node not in editor.removed]
     return changes
 
@@ -64,15 +49,7 @@ def _settle(value: Value, homes: Homes) -> None:
         for axis, dim in enumerate(value.type.shape or ()):
             name = symbol_name(dim)
             if name is not None:
-                homes.symbols.setdefault(name, (value, axis))
-
-
-def _settle_in(scope: str, value: Value | None, homes: Homes) -> None:
-    """Remember the sizes of a value that are no symbols for the module that has it."""
-    if value is not None and not value.is_constant and isinstance(value.type, TensorType):
-        for axis, dim in enumerate(value.type.shape or ()):
-            if isinstance(dim, Expr) and symbol_name(dim) is None:
-                homes.local.setdefault((scope, dim), (value, axis))
+                homes.setdefault(name, (value, axis))
 
 
 def dims_of(value: Value) -> Shape | None:
@@ -105,21 +82,21 @@ def _spell(value: Value, node: Node, editor: Editor, homes: Homes) -> int:
     dims = dims_of(value)
     assert dims is not None
     names = {name for dim in dims for name in symbols(dim)}
-    if not names <= homes.symbols.keys():
+    if not names <= homes.keys():
         return 0
     readers: dict[str, list[Node]] = {}
     for reader in editor.users.get(value, {}):
         readers.setdefault(scope_of(reader), []).append(reader)
     graph = editor.owner[node]
     changes = 0
-    for scope, group in readers.items():
+    for group in readers.values():
         own = [reader for reader in group if editor.owner[reader] is graph]
-        made = _sizes(value, own[0] if own else node, editor, _reading(dims, homes, scope))
+        made = _sizes(value, own[0] if own else node, editor, _reading(dims, homes))
         if made is not None:
             editor.redirect(value, made, group)
             changes = 1
     if editor.results.get(value):
-        made = _sizes(value, node, editor, _reading(dims, homes, scope_of(node)))
+        made = _sizes(value, node, editor, _reading(dims, homes))
         if made is not None:
             editor.replace(value, made)
             changes = 1
@@ -147,26 +124,12 @@ def _sizes(value: Value, like: Node, editor: Editor, reading: Reading) -> Value 
 Reading = tuple[list[Value | None], dict[str, object]]
 
 
-def _reading(dims: Shape, homes: Homes, scope: str) -> Reading:
-    """The inputs and attributes of the Sizes node for some dimensions.
-
-    A long one that a value of the same module has is read there: it stands for a symbol of its own.
-    """
+def _reading(dims: Shape, homes: Homes) -> Reading:
+    """The inputs and attributes of the Sizes node for some dimensions."""
     places: dict[Value, int] = {}
     sources: dict[str, str] = {}
-
-    def read(name: str, home: Home) -> str:
-        place = places.setdefault(home[0], len(places))
-        sources[name] = str(symbol(f"{place}.{home[1]}"))
-        return name
-
-    written: list[Dim] = []
-    for dim in dims:
-        home = homes.local.get((scope, dim))
-        if home is not None:
-            written.append(symbol(read(f"#{len(sources)}", home)))
-            continue
-        written.append(dim)
-        for name in sorted(symbols(dim)):
-            read(name, homes.symbols[name])
-    return list(places), {"dims": tuple(written), "sources": sources}
+    for name in sorted({name for dim in dims for name in symbols(dim)}):
+        value, axis = homes[name]
+        place = places.setdefault(value, len(places))
+        sources[name] = str(symbol(f"{place}.{axis}"))
+    return list(places), {"dims": dims, "sources": sources}

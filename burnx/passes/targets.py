@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from burnx.graph import Graph, Node, Value, constant_value
+from burnx.passes.nearby import read_nearby
 from burnx.passes.rewriting import Match, rewrite, rewrite_graph
 from burnx.passes.views import shape_of
 from burnx.shape import Dim, Expr, Shape, symbol, symbol_name, symbols
@@ -94,4 +95,4 @@ def _reshape(match: Match, x: Value, target: Value, node: Node) -> Value | None:
 
 
 def settle_targets(graph: Graph) -> int:
-    return rewrite_graph(graph, _settle_target)
+    return rewrite_graph(graph, _settle_target) + read_nearby(graph)

@@ -294,22 +294,31 @@ def sizes_value(
         return constant_value(
             np.array([-1 if place in unknown else dim for place, dim in enumerate(dims)], np.int64)
         )
-    names = sorted({name for dim in dims for name in symbols(dim)})
     places = dict(_readable(sources))
-    if not all(name in places for name in names):
-        return None
-    used = sorted({places[name][0] for name in names})
-    found = {
-        name: str(symbol(f"{used.index(places[name][0])}.{places[name][1]}")) for name in names
-    }
-    return match.put(
-        "Sizes", *(sources[place] for place in used), domain="burnx", dims=dims, sources=found
-    )
+    used: list[int] = []
+    found: dict[str, str] = {}
+    written: list[Dim] = []
+    for dim in dims:
+        if isinstance(dim, Expr) and dim in places:  # a long one is a symbol of its own
+            name = symbol_name(dim) or f"#{len(found)}"
+            homes = {name: places[dim]}
+            written.append(symbol(name))
+        else:
+            homes = {name: places[symbol(name)] for name in symbols(dim) if symbol(name) in places}
+            written.append(dim)
+        if len(homes) < len(symbols(written[-1])):
+            return None
+        for name, (place, axis) in sorted(homes.items()):
+            if place not in used:
+                used.append(place)
+            found[name] = f"{used.index(place)}.{axis}"
+    inputs = [sources[place] for place in used]
+    return match.put("Sizes", *inputs, domain="burnx", dims=tuple(written), sources=found)
 
 
-def _readable(sources: Sequence[Value]) -> Iterator[tuple[str, tuple[int, int]]]:
+def _readable(sources: Sequence[Value]) -> Iterator[tuple[Dim, tuple[int, int]]]:
+    """Each size that is none but that of an axis, and where it is read."""
     for place, value in enumerate(sources):
         for axis, dim in enumerate(shape_of(value) or ()):
-            name = symbol_name(dim) if isinstance(dim, Expr) else None
-            if name is not None:
-                yield name, (place, axis)
+            if isinstance(dim, Expr):
+                yield dim, (place, axis)
