@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pass_checks import RNG, Arrays, check, counts, floats, graph_of, only, run
 
@@ -331,7 +331,7 @@ def test_doubles_with_a_scale_that_floats_cannot_say_stay() -> None:
         assert ("Attention" in counts(graph)) == is_lifted
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_any_mask_gives_the_same(data: st.DataObject) -> None:
     dims, shape = data.draw(st.sampled_from([*MASK_SHAPES, ("b,3,n,n", (2, 3, 5, 5))]))

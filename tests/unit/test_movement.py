@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pass_checks import RNG, check, counts, floats, graph_of, only
 
@@ -62,7 +62,7 @@ def _regrouped(draw: st.DrawFn, shape: tuple[int, ...], kind: str) -> tuple[int,
     return (*shape, 1)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(chains())
 def test_merged_chains_move_alike(chain: tuple[str, dict[str, Any], tuple[int, ...]]) -> None:
     text, weights, shape = chain
