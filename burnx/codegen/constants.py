@@ -21,6 +21,8 @@ FLOW = frozenset({"If", "Loop", "Scan", "SequenceMap", "FlexAttention", "Gradien
 _SCALAR_FRIENDLY = frozenset(
     {"Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Where", "Mod", "Equal"}
 ) | frozenset({"Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And", "Or", "Xor", "PRelu"})
+# inputs that are numbers of a setting rather than weights
+_SETTINGS = frozenset({("Resize", 1), ("Resize", 2), ("Upsample", 1)})
 _DEFAULTS: dict[str, DType] = {"i": int64, "f": float32, "b": bool_, "O": string}
 
 
@@ -34,7 +36,8 @@ def literal_input(node: Node, place: int) -> ast.expr | None:
         return constant(array) if array.ndim == 0 and array.dtype in (int64, bool_) else None
     if array.dtype == string:
         return constant(array.tolist()) if array.size else _explicit(array)
-    if not _is_small(value):
+    is_setting = (node.operator, place) in _SETTINGS and array.size <= LITERAL_ELEMENTS
+    if not is_setting and not _is_small(value):
         return None
     if array.size == 0:
         return _explicit(array)

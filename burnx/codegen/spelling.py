@@ -43,12 +43,13 @@ def plain(node: Node, args: Args, extra: Mapping[str, ast.expr]) -> ast.Call:
     """``ops.name(inputs, attributes)``."""
     operator = find(node.domain, node.operator)
     given = [constant(None) if arg is None else arg for arg in args]
+    count = len(node.outputs)
     options = {
         key: extra[key] if key in extra else setting(value)
         for key, value in node.attributes.items()
         if not _is_default(key, value, operator.attributes.get(key))
+        and (key, value) != ("num_outputs", count)  # said by the number of results
     }
-    count = len(node.outputs)
     asks = count != operator.outputs_given if not operator.is_variadic else operator.takes_count
     if asks:
         options["outputs"] = constant(count)
@@ -216,7 +217,7 @@ def _slice(node: Node, args: Args) -> ast.expr | None:
         return None
     items: list[ast.expr] = [ast.Slice() for _ in range(axes[-1] + 1)]
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
-        if step < 1 or start == 0 and end >= 2**31 - 1:
+        if step < 1 or (start == 0 and end >= 2**31 - 1 and step == 1):
             return None
         items[axis] = _bounds(start, end, step)
     return index(args[0], *items)

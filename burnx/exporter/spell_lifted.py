@@ -9,6 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from burnx.dtype import code_of_dtype, dtype_of_code
+from burnx.exporter.spell_attention import spell_attention
+from burnx.exporter.spell_rotary import spell_rotary
 from burnx.exporter.spelling import Emitter, Spelling
 from burnx.graph import Node, Value
 from burnx.types import TensorType
@@ -131,6 +133,8 @@ def _scaled(node: Node, emitter: Emitter, x: Value, axes: Sequence[int]) -> list
 
 
 LIFTED: dict[tuple[str, str], Spelling] = {
+    ("", "Attention"): spell_attention,
+    ("", "RotaryEmbedding"): spell_rotary,
     ("", "Gelu"): _spelled_before(20, _gelu),
     ("", "HardSwish"): _spelled_before(14, _hard_swish),
     ("", "Mish"): _spelled_before(18, _mish),

@@ -11,17 +11,28 @@ from collections.abc import Callable, Collection
 from burnx.errors import UsageError
 from burnx.graph import Graph
 from burnx.passes.activations import lift_gelu, lift_hard_swish, lift_mish, lift_silu
+from burnx.passes.attention import lift_attention
 from burnx.passes.cleaning import clean
 from burnx.passes.folding import fold
+from burnx.passes.grids import resolve_grids
 from burnx.passes.linear import lift_linear
+from burnx.passes.movement import merge_moves
 from burnx.passes.norms import lift_layer_norm, lift_rms_norm
+from burnx.passes.pixels import lift_pixel_shuffle
+from burnx.passes.ranges import count_in_integers
+from burnx.passes.rotary import lift_rotary
 from burnx.passes.shapes import resolve_shapes
+from burnx.passes.softmax import lift_softmax
+from burnx.passes.targets import settle_targets
 
 Pass = Callable[[Graph], int]
 PASSES: dict[str, Pass] = {
     "fold": fold,
     "clean": clean,
+    "ranges": count_in_integers,
     "shapes": resolve_shapes,
+    "grids": resolve_grids,
+    "softmax": lift_softmax,
     "gelu": lift_gelu,
     "layer_norm": lift_layer_norm,
     "rms_norm": lift_rms_norm,
@@ -29,9 +40,14 @@ PASSES: dict[str, Pass] = {
     "hard_swish": lift_hard_swish,
     "mish": lift_mish,
     "linear": lift_linear,
+    "pixel_shuffle": lift_pixel_shuffle,
+    "movement": merge_moves,
+    "rotary_embedding": lift_rotary,
+    "attention": lift_attention,
+    "targets": settle_targets,
 }
-# cleaning again after the lifts merges what they brought together
-ORDER = (*PASSES, "clean")
+# merging and cleaning again after the lifts takes away what they brought together
+ORDER = (*PASSES, "movement", "targets", "clean")
 
 
 def check_passes(names: Collection[str]) -> None:

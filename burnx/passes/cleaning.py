@@ -10,6 +10,7 @@ import numpy as np
 from burnx.dtype import DTYPES, string
 from burnx.graph import Graph, Node, Value
 from burnx.passes.editing import Editor, edit, sweep
+from burnx.passes.neutral import known_choice, neutral_number, no_padding, one_operand
 from burnx.passes.rewriting import Match, apply, is_as_good, rewrite, table
 from burnx.types import TensorType
 
@@ -34,7 +35,9 @@ def clean(graph: Graph) -> int:
     changes = sum(editor.remove(node) for node in _backwards(graph) if editor.is_dead(node))
     twins = Twins(editor)
     rules = table(
-        _same, _cast, _dropout, _same_shape, _slice, _transpose, _merge_transposes, _merge_reshapes
+        *(_same, _cast, _dropout, _same_shape, _slice, _transpose),
+        *(_merge_transposes, _merge_reshapes),
+        *(no_padding, one_operand, neutral_number, known_choice),
     )
 
     def visit(node: Node) -> bool:

@@ -63,6 +63,15 @@ class Editor:
             graph.outputs = [new if value is old else value for value in graph.outputs]
             self.results.setdefault(new, []).append(graph)
 
+    def redirect(self, old: Value, new: Value, nodes: Sequence[Node]) -> None:
+        """Let these nodes read ``new`` where they read ``old``."""
+        for node in nodes:
+            node.inputs = [new if value is old else value for value in node.inputs]
+            times = self.users.get(old, {}).pop(node, 0)
+            if times:
+                readers = self.users.setdefault(new, {})
+                readers[node] = readers.get(node, 0) + times
+
     def remove(self, node: Node) -> int:
         """Remove a dead node and what only it needed; how many nodes went."""
         gone, waiting = 0, [node]
@@ -97,14 +106,17 @@ class Editor:
         attributes: dict[str, Any],
         like: Node,
         domain: str = "",
+        outputs: int = 1,
     ) -> Node | None:
-        """A new node with one output, in place of ``like``, whose name, doc and metadata it takes; None if its
-        operator refuses these inputs."""
+        """A new node in place of ``like``, whose name, doc and metadata it takes; None if its operator refuses
+        these inputs."""
         node = Node(operator, domain, list(inputs), [], attributes, like.name, like.doc)
         node.metadata = dict(like.metadata)
         try:
             with located(node.place):
-                infer_outputs(operators(), find(domain, operator), node, 1, self.fresh_numbers())
+                infer_outputs(
+                    operators(), find(domain, operator), node, outputs, self.fresh_numbers()
+                )
         except BurnxError:
             return None
         self.add(node, self.owner[like])

@@ -100,7 +100,7 @@ def is_near(value: Value | None, wanted: float) -> bool:
         return False
     dtype = value.array.dtype
     step = float(ml_dtypes.finfo(dtype).eps) if dtype in FLOATS else 0.0  # type: ignore[no-untyped-call]
-    return bool(abs(number - wanted) <= max(2 * step, 1e-7) * abs(wanted))
+    return number == wanted or bool(abs(number - wanted) <= max(2 * step, 1e-7) * abs(wanted))
 
 
 Enter: TypeAlias = Callable[[Value], Node | None]

@@ -11,7 +11,7 @@ A rule gives the value that takes the place of the node's first output, or None 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -30,11 +30,18 @@ class Match:
 
     def find(self, pattern: Pattern) -> Found | None:
         """How the node is the pattern, with nothing else reading what lies between."""
+        return next(self.find_each(pattern), None)
+
+    def find_each(self, pattern: Pattern) -> Iterator[Found]:
+        """Every way in which the node is the pattern: operands of a product may be named either way."""
         for found in find_all(pattern, self.node.outputs[0], Found(), self.enter):
-            inside = set(found.nodes)
-            if all(self._is_inner(node, inside) for node in found.nodes if node is not self.node):
-                return found
-        return None
+            if self.is_inner(found.nodes):
+                yield found
+
+    def is_inner(self, nodes: Sequence[Node]) -> bool:
+        """Whether nothing but these nodes reads what lies between them and the node."""
+        inside = set(nodes)
+        return all(self._is_inner(node, inside) for node in nodes if node is not self.node)
 
     def enter(self, value: Value) -> Node | None:
         """The node that gives a value, if it stands in the same graph and this is its first output."""
@@ -65,14 +72,35 @@ class Match:
 
         The node takes name, doc and metadata of ``like``, by default the one it replaces.
         """
-        node = self.editor.make(operator, inputs, attributes, like or self.node, domain)
-        if node is None:
+        made = self.put_all(operator, *inputs, domain=domain, like=like, **attributes)
+        if not made or not is_as_good(made[0].type, self.node.outputs[0].type):
             return None
-        if not is_as_good(node.outputs[0].type, self.node.outputs[0].type):
-            self.editor.made.remove(node)
-            self.editor.remove(node)
-            return None
-        return node.outputs[0]
+        return made[0]
+
+    def put(
+        self,
+        operator: str,
+        *inputs: Value | None,
+        domain: str = "",
+        like: Node | None = None,
+        **attributes: Any,
+    ) -> Value | None:
+        """What an operator gives on the way to what replaces the node."""
+        made = self.put_all(operator, *inputs, domain=domain, like=like, **attributes)
+        return made[0] if made else None
+
+    def put_all(
+        self,
+        operator: str,
+        *inputs: Value | None,
+        domain: str = "",
+        like: Node | None = None,
+        outputs: int = 1,
+        **attributes: Any,
+    ) -> list[Value]:
+        """All that an operator gives, empty if it refuses these inputs."""
+        node = self.editor.make(operator, inputs, attributes, like or self.node, domain, outputs)
+        return [] if node is None else node.outputs
 
 
 Rule: TypeAlias = Callable[[Node, Match], Value | None]
@@ -109,14 +137,24 @@ def table(*rewrites: Rewrite) -> Rules:
 
 
 def apply(rules: Rules, editor: Editor, node: Node) -> bool:
-    """Replace a node by the first rule that applies."""
-    for rule in rules.get(node.operator, ()):
+    """Replace a node of the standard's domain by the first rule that applies."""
+    for rule in () if node.domain else rules.get(node.operator, ()):
+        before = len(editor.made)
         value = rule(node, Match(node, editor))
         if value is not None and value is not node.outputs[0]:
             editor.replace(node.outputs[0], value)
             editor.remove(node)
+            _drop_unused(editor, before)
             return True
+        _drop_unused(editor, before)
     return False
+
+
+def _drop_unused(editor: Editor, before: int) -> None:
+    """Remove what a rule made and did not use."""
+    for made in reversed(editor.made[before:]):
+        editor.remove(made)
+    editor.made[before:] = [made for made in editor.made[before:] if made not in editor.removed]
 
 
 def rewrite_graph(graph: Graph, *rewrites: Rewrite) -> int:

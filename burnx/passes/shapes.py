@@ -6,11 +6,13 @@ import numpy as np
 
 from burnx.dtype import int64
 from burnx.graph import Graph, Node, Value, constant_value
+from burnx.passes.cleaning import scope_of
 from burnx.passes.editing import Editor, edit
 from burnx.shape import Expr, Shape, symbol, symbol_name, symbols
 from burnx.types import TensorType
 
-Homes = dict[str, tuple[Value, int]]
+Home = tuple[Value, int]
+Homes = dict[str, Home]
 
 
 def resolve_shapes(graph: Graph) -> int:
@@ -76,35 +78,57 @@ def _is_wanted(value: Value, node: Node, editor: Editor) -> bool:
 
 
 def _spell(value: Value, node: Node, editor: Editor, homes: Homes) -> int:
-    """Put a Sizes node in the place of a value, if every symbol can be read somewhere."""
+    """Put a Sizes node in the place of a value for each module that reads it, if every symbol can be read somewhere."""
     dims = dims_of(value)
-    assert dims is not None and value.known is not None
-    names = sorted({name for dim in dims for name in symbols(dim)})
-    if not all(name in homes for name in names):
+    assert dims is not None
+    names = {name for dim in dims for name in symbols(dim)}
+    if not names <= homes.keys():
         return 0
-    made = editor.make("Sizes", *_reading(dims, names, homes), node, "burnx")
+    readers: dict[str, list[Node]] = {}
+    for reader in editor.users.get(value, {}):
+        readers.setdefault(scope_of(reader), []).append(reader)
+    graph = editor.owner[node]
+    changes = 0
+    for group in readers.values():
+        own = [reader for reader in group if editor.owner[reader] is graph]
+        made = _sizes(value, own[0] if own else node, editor, _reading(dims, homes))
+        if made is not None:
+            editor.redirect(value, made, group)
+            changes = 1
+    if editor.results.get(value):
+        made = _sizes(value, node, editor, _reading(dims, homes))
+        if made is not None:
+            editor.replace(value, made)
+            changes = 1
+    editor.remove(node)
+    return changes
+
+
+def _sizes(value: Value, like: Node, editor: Editor, reading: Reading) -> Value | None:
+    """What a Sizes node gives for a value, as a scalar if the value is one."""
+    assert value.known is not None
+    made = editor.make("Sizes", *reading, like, "burnx")
     if made is None:
-        return 0
+        return None
     result = made.outputs[0]
     if value.known.ndim == 0:
         axes = constant_value(np.array([0], np.int64))
-        squeezed = editor.make("Squeeze", [result, axes], {}, node)
+        squeezed = editor.make("Squeeze", [result, axes], {}, like)
         if squeezed is None:
-            return 0
+            return None
         result = squeezed.outputs[0]
     result.type, result.known = value.type, value.known
-    editor.replace(value, result)
-    editor.remove(node)
-    return 1
+    return result
 
 
-def _reading(
-    dims: Shape, names: list[str], homes: Homes
-) -> tuple[list[Value | None], dict[str, object]]:
+Reading = tuple[list[Value | None], dict[str, object]]
+
+
+def _reading(dims: Shape, homes: Homes) -> Reading:
     """The inputs and attributes of the Sizes node for some dimensions."""
     places: dict[Value, int] = {}
     sources: dict[str, str] = {}
-    for name in names:
+    for name in sorted({name for dim in dims for name in symbols(dim)}):
         value, axis = homes[name]
         place = places.setdefault(value, len(places))
         sources[name] = str(symbol(f"{place}.{axis}"))

@@ -287,3 +287,36 @@ def test_norms_in_double_precision_stay() -> None:
     weights = {"epsilon": np.float64(1e-5), "axes": np.array([-1])}
     graph = check(text, {"x": RNG.standard_normal((2, 8))}, weights=weights)
     assert "RMSNormalization" not in counts(graph)
+
+
+# ------------------------------------------------------------------------------- softmax
+SOFTMAX = {
+    "kept axes": "m = ReduceMax(x, axes) d = Sub(x, m) e = Exp(d) s = ReduceSum(e, axes) y = Div(e, s)",
+    "new axes": """m0 = ReduceMax<keepdims = 0>(x, axes) b = Max(low, m0) m = Unsqueeze(b, axes) d = Sub(x, m)
+    e = Exp(d) s0 = ReduceSum<keepdims = 0>(e, axes) s = Unsqueeze(s0, axes) y = Div(e, s)""",
+}
+
+
+@pytest.mark.parametrize("form", SOFTMAX)
+@pytest.mark.parametrize("axis", [-1, 1])
+def test_softmax_is_lifted(form: str, axis: int) -> None:
+    weights = {"axes": np.array([axis]), "low": np.float32(-np.inf)}
+    text = f"g (float[n,4,k] x) => (float[n,4,k] y) {{ {SOFTMAX[form]} }}"
+    inputs = {"x": floats(2, 4, 3)}
+    inputs["x"][0, 0, :] = -np.inf
+    graph = check(text, inputs, weights=weights)
+    assert counts(graph) == {"Softmax": 1}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "m = ReduceMax(x, axes) d = Sub(x, m) e = Exp(d) s = ReduceSum(e, other) y = Div(e, s)",
+        "m = ReduceMin(x, axes) d = Sub(x, m) e = Exp(d) s = ReduceSum(e, axes) y = Div(e, s)",
+        "m = ReduceMax(x, axes) d = Sub(x, m) e = Exp(d) s = ReduceSum(x, axes) y = Div(e, s)",
+    ],
+)
+def test_what_is_no_softmax_stays(body: str) -> None:
+    weights = {"axes": np.array([-1]), "other": np.array([1])}
+    text = f"g (float[4,4,4] x) => (float[4,4,4] y) {{ {body} }}"
+    assert "Softmax" not in counts(check(text, {"x": floats(4, 4, 4)}, weights=weights))
