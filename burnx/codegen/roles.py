@@ -13,6 +13,7 @@ from burnx.types import TensorType
 # operators between a mask and the softmax that it is for
 _ON_THE_WAY = frozenset({"Add", "Where", "Reshape", "Unsqueeze", "Cast", "Mul", "Expand"})
 STEPS = 4
+MASK = 3  # the input of Attention
 _COUNTER = re.compile(r"_?\d+$")  # which of many inputs it is: blocks that take one each are alike
 
 
@@ -58,8 +59,10 @@ def _is_features(value: Value) -> bool:
 
 
 def _leads_to_softmax(value: Value, reader: Node, inside: Sequence[Node], steps: int) -> bool:
-    if reader.operator in ("Softmax", "Attention"):
-        return reader.operator == "Attention" or steps < STEPS
+    if reader.operator == "Attention":
+        return reader.inputs.index(value) == MASK
+    if reader.operator == "Softmax":
+        return steps < STEPS
     if reader.operator not in _ON_THE_WAY or steps == 0:
         return False
     if reader.operator == "Where" and reader.inputs[0] is value:

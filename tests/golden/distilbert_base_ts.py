@@ -34,15 +34,10 @@ class Attention(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         q_lin = self.q_lin(x)  # (batch, seq, 768)
-        q_lin = q_lin.reshape(q_lin.shape[0], q_lin.shape[1], -1, 64).transpose(0, 2, 1, 3)
-        k_lin = self.k_lin(x)  # (batch, seq, 768)
-        k_lin = k_lin.reshape(k_lin.shape[0], k_lin.shape[1], -1, 64)  # (batch, seq, 12, 64)
-        x = self.v_lin(x)  # (batch, seq, 768)
-        x = x.reshape(x.shape[0], x.shape[1], -1, 64).transpose(0, 2, 1, 3)  # (batch, 12, seq, 64)
-        q_lin = q_lin @ k_lin.transpose(0, 2, 3, 1) * 0.125  # (batch, 12, seq, seq)
-        q_lin = ops.softmax(q_lin + mask) @ x  # (batch, 12, seq, 64)
-        q_lin = q_lin.transpose(0, 2, 1, 3)  # (batch, seq, 12, 64)
-        return self.out_lin(q_lin.reshape(q_lin.shape[0], q_lin.shape[1], -1))  # (batch, seq, 768)
+        q_lin = ops.attention(
+            q_lin, self.k_lin(x), self.v_lin(x), mask, q_num_heads=12, kv_num_heads=12
+        )  # (batch, seq, 768)
+        return self.out_lin(q_lin)  # (batch, seq, 768)
 
 
 class Ffn(nn.Module):
@@ -82,18 +77,9 @@ class M(nn.Module):
         self.transformer = Transformer()
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        embeddings = self.embeddings(input_ids)  # (batch, seq, 768)
-        x = attention_mask.astype("bool")  # (batch, seq) bool
-        range_2 = ops.range(0, input_ids.shape[1], 1)  # (seq) int64
-        range_3 = ops.unsqueeze(ops.unsqueeze(ops.range(0, input_ids.shape[0], 1), [1]), [2])
-        range_3 = ops.unsqueeze(range_3, [3])  # (batch, 1, 1, 1) int64
-        range_2 = ops.unsqueeze(ops.unsqueeze(range_2, [0]), [1])  # (1, 1, seq) int64
-        x_2 = ops.unsqueeze(range_2, [2])  # (1, 1, 1, seq) int64
-        greater_or_equal = True & (ops.unsqueeze(range_2, [3]) >= 0)  # (1, 1, seq, 1) bool
-        x = ops.flatten(x, axis=2)  # (batch*seq, 1) bool
-        x = ops.gather(x, x_2 + range_3 * ops.dims(input_ids.shape[1]))
-        x = x.reshape(-1).reshape(input_ids.shape[0], 1, 1, input_ids.shape[1])
-        return self.transformer(embeddings, ops.where(greater_or_equal & x, 0.0, -3.4028235e38))
+        x = self.embeddings(input_ids)  # (batch, seq, 768)
+        x_2 = ops.where(ops.unsqueeze(attention_mask.astype("bool"), [1, 2]), 0.0, -3.4028235e38)
+        return self.transformer(x, x_2)  # (batch, seq, 768)
 
 
 class Model(nn.Module):

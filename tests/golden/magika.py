@@ -70,11 +70,7 @@ class PjitGetLogits(nn.Module):
 
     def forward(self, bytes: Tensor) -> Tensor:
         equal = (bytes.reshape(-1, 2048, 1) == self.constant).astype("float32")
-        equal = self.MagikaV2(equal, bytes)  # (unk__214, 214)
-        reduce_max = ops.max(float("-inf"), ops.reduce_max(equal, [1], keepdims=0))  # (unk__214)
-        equal = ops.exp(equal - reduce_max.reshape(reduce_max.shape[0], 1))  # (unk__214, 214)
-        reduce_sum = ops.reduce_sum(equal, [1], keepdims=0, noop_with_empty_axes=1)  # (unk__214)
-        return equal / reduce_sum.reshape(reduce_sum.shape[0], 1)  # (unk__214, 214)
+        return ops.softmax(self.MagikaV2(equal, bytes))  # (unk__214, 214)
 
 
 class Model(nn.Module):

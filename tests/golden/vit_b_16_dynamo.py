@@ -16,22 +16,8 @@ class MultiheadAttention(nn.Module):
         self.out_proj = nn.Linear(768, 768, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        x = self.linear(x.transpose(1, 0, 2))  # (197, 1, 2304)
-        x = ops.unsqueeze(x.reshape(197, 1, 3, 768), [0])  # (1, 197, 1, 3, 768)
-        x = ops.squeeze(x.transpose(3, 1, 2, 0, 4), [-2])  # (3, 197, 1, 768)
-        picked = ops.gather(x, 0)  # (197, 1, 768)
-        picked_2 = ops.gather(x, 1)  # (197, 1, 768)
-        x = ops.gather(x, 2)  # (197, 1, 768)
-        picked = picked.reshape(197, 12, 64).transpose(1, 0, 2)  # (12, 197, 64)
-        picked_2 = picked_2.reshape(197, 12, 64)  # (197, 12, 64)
-        x = x.reshape(197, 12, 64).transpose(1, 0, 2)  # (12, 197, 64)
-        picked = picked.reshape(1, 12, 197, 64)  # (1, 12, 197, 64)
-        x = x.reshape(1, 12, 197, 64)  # (1, 12, 197, 64)
-        picked_2 = picked_2.transpose(1, 2, 0).reshape(1, 12, 64, 197)  # (1, 12, 64, 197)
-        picked = picked * 0.35355338 @ (picked_2 * 0.35355338)  # (1, 12, 197, 197)
-        picked = (ops.softmax(picked) @ x).transpose(2, 0, 1, 3)  # (197, 1, 12, 64)
-        picked = self.out_proj(picked.reshape(197, 768))  # (197, 768)
-        return picked.reshape(197, 1, 768).transpose(1, 0, 2)  # (1, 197, 768)
+        x, linear, linear_2 = ops.split(self.linear(x), axis=-1, outputs=3)  # (1, 197, 768)
+        return self.out_proj(ops.attention(x, linear, linear_2, q_num_heads=12, kv_num_heads=12))
 
 
 class MLPBlock(nn.Module):
