@@ -8,15 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 from burnx.cli.console import Console, json_option
 from burnx.cli.options import parse_dim, seed_options
 from burnx.cli.rooms import declared_inputs, export_network, load_network
 from burnx.cli.spec import read_inputs
-from burnx.errors import UsageError, VerifyError
+from burnx.errors import BurnxError, UsageError, VerifyError
 
 _DYNAMIC = re.compile(r"(?P<name>.+):(?P<axis>-?\d+)=(?P<dim>[A-Za-z_][A-Za-z0-9_.]*)", re.DOTALL)
 
+OTHER_SIZE = 3  # of a dimension that was opened, when a file is checked
 Dynamic = dict[str, dict[int, str]]
 
 
@@ -48,6 +50,8 @@ def export_command(console: Console, /, source: str, target: str | None, **optio
     result: dict[str, Any] = {"file": target}
     if options["check"]:
         result["check"] = check_file(console, source, network, target, inputs.values)
+        if dynamic:
+            check_opened(console, target, inputs.values, dynamic)
     console.result(result)
 
 
@@ -87,6 +91,43 @@ def check_file(
     because = f" ({judge.why})" if judge.why else ""
     console.say(f"checked: {target} in {judge.name}{because} agrees with {source}")
     return {"agrees_with": judge.name, "because": judge.why}
+
+
+def check_opened(
+    console: Console, target: str, inputs: Mapping[str, Any], dynamic: Dynamic
+) -> None:
+    """Run an exported file with other sizes of the dimensions that were opened, here and by another engine.
+
+    Raises: VerifyError if it does not run with them, or the two differ.
+    """
+    from burnx import api
+    from burnx.conformance.engines import judge_model
+    from burnx.conformance.verify import compare_outputs
+
+    sizes = {name: OTHER_SIZE + place for place, name in enumerate(_opened(dynamic))}
+    larger = {name: _grown(value, dynamic.get(name, {}), sizes) for name, value in inputs.items()}
+    said = ", ".join(f"{name} = {size}" for name, size in sizes.items())
+    try:
+        judge, found = judge_model(target, larger)
+        differences = compare_outputs(api.load(target).run(larger), found)
+    except BurnxError as error:
+        raise VerifyError(
+            f"{target} does not run with {said}: the model itself keeps the old size ({error})"
+        ) from error
+    for output, difference in differences.items():
+        raise VerifyError(f"{target} in {judge.name} differs with {said}, {output!r}: {difference}")
+    console.say(f"checked: {target} in {judge.name} with {said} as well")
+
+
+def _opened(dynamic: Dynamic) -> list[str]:
+    return list(dict.fromkeys(name for axes in dynamic.values() for name in axes.values()))
+
+
+def _grown(value: Any, axes: Mapping[int, str], sizes: Mapping[str, int]) -> Any:
+    """An input with more along some axes: its elements again."""
+    for axis, name in axes.items():
+        value = np.take(value, np.arange(sizes[name]) % max(np.shape(value)[axis], 1), axis)
+    return value
 
 
 def outputs_of(network: Any, inputs: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:

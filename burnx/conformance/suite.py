@@ -81,12 +81,12 @@ def run_conformance(
 def select_tests(
     pattern: str | None, cases: str = "backend", folder: Path | None = None
 ) -> list[BackendTest]:
-    """The tests whose name contains a match of the pattern; all without one.
+    """The tests whose name contains a match of the pattern, in letters of either case; all without one.
 
     ``folder`` is where generated cases keep what other engines answer.
     """
     try:
-        matches = re.compile(pattern or "").search
+        matches = re.compile(pattern or "", re.IGNORECASE).search
     except re.error as error:
         raise UsageError(f"a filter is a regular expression: {error}, in {pattern!r}") from error
     tests = [test for test in _all_tests(cases, folder or Path()) if matches(test.name)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -112,7 +113,10 @@ def _keep(made: Prepared) -> None:
             keep = made.unkept.pop()
         except IndexError:  # another call has just taken it
             return
-        keep()
+        try:
+            keep()
+        except Exception:  # what cannot be kept still ran; the log says why
+            logging.getLogger(__name__).warning("a plan was not kept", exc_info=True)
 
 
 def _can_be_kept(units: Sequence[Any]) -> bool:

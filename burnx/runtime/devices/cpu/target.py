@@ -23,12 +23,17 @@ _X86 = {"haswell": "avx2,fma,f16c", "skylake-avx512": "avx512f,avx512vl,avx512bw
 def find_target(name: str | None = None) -> Target:
     """The target of ``BURNX_CPU``, or this machine's processor.
 
-    Raises: UsageError if LLVM does not know the processor.
+    Raises: UsageError if LLVM does not know the processor, or this one lacks what that one has.
     """
     wanted = name or os.environ.get("BURNX_CPU") or ""
+    host = _find_host()
     if not wanted or wanted == "native":
-        return _find_host()
-    return describe_named(_import_llvm().get_default_triple(), wanted)
+        return host
+    target = describe_named(_import_llvm().get_default_triple(), wanted)
+    lacks_dots = target.int8 in ("vnni", "dot") and host.int8 != target.int8
+    if target.vector_bytes > host.vector_bytes or lacks_dots:
+        raise UsageError(f"BURNX_CPU={wanted}: code for it does not run on this {host.cpu}")
+    return target
 
 
 def _find_host() -> Target:

@@ -41,10 +41,10 @@ class Writer:
     _dims: dict[Expr, int] = field(default_factory=dict)
     _vars: dict[Var, int] = field(default_factory=dict)
 
-    def dim(self, dim: Dim) -> Any:
-        """A number as it is, another dimension as ``[place in the table]``."""
-        if not isinstance(dim, Expr):
-            return int(dim)
+    def dim(self, dim: Dim | None) -> Any:
+        """A number as it is, so is None; another dimension as ``[place in the table]``."""
+        if dim is None or not isinstance(dim, Expr):
+            return dim if dim is None else int(dim)
         place = self._dims.get(dim)
         if place is None:
             terms = [[factor, *map(self._atom, atoms)] for atoms, factor in dim.terms.items()]
@@ -57,7 +57,7 @@ class Writer:
             return atom.name
         return [atom.kind, self.dim(atom.left), self.dim(atom.right)]
 
-    def shape(self, dims: Sequence[Dim]) -> list[Any]:
+    def shape(self, dims: Sequence[Dim | None]) -> list[Any]:
         return [self.dim(dim) for dim in dims]
 
     def type(self, kind: Type) -> Any:
@@ -164,7 +164,8 @@ class Reader:
         self.vars = [Var(self.type(entry[0])) for entry in vars]
 
     def dim(self, entry: Any) -> Dim:
-        return entry if type(entry) is int else self._dims[entry[0]]
+        known: Any = entry if entry is None or type(entry) is int else None
+        return known if entry is None or known is not None else self._dims[entry[0]]
 
     def _atom(self, entry: Any) -> Atom:
         if isinstance(entry, str):

@@ -23,6 +23,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from burnx.errors import UsageError
 from burnx.runtime.devices.cpu.object_files import PART, find_object_files, open_ours, write_entry
 
 Array = np.ndarray[Any, Any]
@@ -129,7 +130,9 @@ def find_entries() -> Entries | None:
 
 def _most_bytes() -> int:
     asked = os.environ.get("BURNX_CACHE_MB", "")
-    return (int(asked) if asked.isdecimal() else _MOST_MB) << 20
+    if asked and not asked.isdecimal():
+        raise UsageError(f"BURNX_CACHE_MB is a number of MB, 0 for none; found {asked!r}")
+    return (int(asked) if asked else _MOST_MB) << 20
 
 
 def _read(file: IO[bytes]) -> Entry | None:
