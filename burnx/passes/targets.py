@@ -22,7 +22,11 @@ KEPT = "#kept"  # followed by the axis whose size stays
 def _settle_target(node: Node, match: Match) -> Value | None:
     """reshape(x, t) = reshape(x, shape of the result)"""
     x, target, dims = node.inputs[0], node.inputs[1], shape_of(node.outputs[0])
-    if x is None or target is None or dims is None or node.attributes.get("allowzero"):
+    if x is None or target is None or dims is None:
+        return None
+    if target.array is not None and _is_flat(shape_of(x), dims):
+        return match.make("Flatten", x)
+    if node.attributes.get("allowzero"):
         return None
     if target.array is not None:
         return _settled_constant(match, x, target, dims)
@@ -35,6 +39,13 @@ def _settle_target(node: Node, match: Match) -> Value | None:
         return None
     made = _sizes(match, sizes, wanted, x)
     return None if made is None else _reshape(match, x, made, node)
+
+
+def _is_flat(before: Shape | None, after: Shape) -> bool:
+    """Whether all axes but the first become one: what is said so holds for any size of the first."""
+    if before is None or len(after) != 2 or len(before) < 3:
+        return False
+    return bool(before[0] == after[0] != 0 and all(isinstance(dim, int) for dim in (*before, *after)))
 
 
 def _settled_constant(match: Match, x: Value, target: Value, dims: Shape) -> Value | None:
