@@ -208,6 +208,45 @@ def test_options_of_import_and_export(model: str, capsys: pytest.CaptureFixture[
     assert written.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "rows"
 
 
+FIXED = """from burnx import Input, Output, Tensor, nn
+
+
+class Model(nn.Module):
+    inputs = (Input("x", "float32", (1, 4)),)
+    outputs = (Output("y", "float32", (1, 2, 2)),)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.reshape({first}, 2, 2)
+"""
+
+
+@pytest.mark.parametrize(("first", "holds"), [("1", False), ("-1", True)])
+def test_a_size_that_is_opened_is_tried(
+    first: str, holds: bool, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    Path("fixed.py").write_text(FIXED.format(first=first))
+    status = main(["export", "fixed.py", "--dynamic", "x:0=rows", "--check"])
+    said = capsys.readouterr()
+    assert status == (0 if holds else 1)
+    assert ("with rows = 3 as well" in said.out + said.err) is holds
+    assert ("does not run with rows = 3" in said.err) is not holds
+
+
+def test_code_that_this_processor_has_no_words_for_is_refused(
+    model: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = pytest.importorskip("burnx.runtime.devices.cpu.target")
+    plain = replace(target._find_host(), vector_bytes=16, int8="")
+    monkeypatch.setattr(target, "_find_host", lambda: plain)
+    target.find_target.cache_clear()
+    monkeypatch.setenv("BURNX_CPU", "haswell")
+    try:
+        assert main(["run", model, "--device", "cpu"]) == 2
+    finally:
+        target.find_target.cache_clear()
+    assert "BURNX_CPU=haswell: code for it does not run on this" in capsys.readouterr().err
+
+
 def test_conformance_reports(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     html, markdown = tmp_path / "report.html", tmp_path / "report.md"
     arguments = ["conformance", "--filter", "^test_relu$", "--jobs", "1", "--html", str(html)]
