@@ -45,7 +45,9 @@ def _is_flat(before: Shape | None, after: Shape) -> bool:
     """Whether all axes but the first become one: what is said so holds for any size of the first."""
     if before is None or len(after) != 2 or len(before) < 3:
         return False
-    return bool(before[0] == after[0] != 0 and all(isinstance(dim, int) for dim in (*before, *after)))
+    return bool(
+        before[0] == after[0] != 0 and all(isinstance(dim, int) for dim in (*before, *after))
+    )
 
 
 def _settled_constant(match: Match, x: Value, target: Value, dims: Shape) -> Value | None:

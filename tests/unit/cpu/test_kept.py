@@ -17,7 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 import burnx
 import burnx.lowering
 from burnx import nn
-from burnx.errors import InputError, ModelError, ShapeError, UsageError
+from burnx.errors import InputError, ModelError, ShapeError
 from burnx.runtime.devices.cpu import building
 from burnx.runtime.devices.cpu.kept import entries, identity
 
@@ -495,44 +495,3 @@ def test_dtypes_of_few_bits_are_kept(tmp_path: Path, work: list[str]) -> None:
     expected = burnx.load(path).run({"x": x})["y"].tobytes()
     assert burnx.load(path).run({"x": x})["y"].tobytes() == expected
     assert work.count("lower") == 1
-
-
-def test_a_dimension_that_nothing_names_is_no_obstacle(tmp_path: Path) -> None:
-    """A loop's stacked results have as many rows as it has turns."""
-    model = onnx.parser.parse_model(
-        """<ir_version: 8, opset_import: ["": 17]>
-        g (int64 n, float[1,4] x) => (float[1,4] y, float[k,1,4] ys)
-        <bool go = {1}> {
-          y, ys = Loop(n, go, x) <body = step (int64 i, bool c, float[1,4] s) => (bool d, float[1,4] t, float[1,4] p) {
-            p = Add(s, s)
-            t = Identity(p)
-            d = Identity(c)
-          }>
-        }"""
-    )
-    model.graph.output[1].type.tensor_type.shape.dim[0].Clear()
-    file = tmp_path / "loop.onnx"
-    onnx.save(model, file)
-    feed = {"n": np.int64(3), "x": np.ones((1, 4), np.float32)}
-    for _ in range(2):
-        result = burnx.load(file).run(feed)
-        np.testing.assert_array_equal(result["ys"][:, 0, 0], [2, 4, 8])
-
-
-def test_a_plan_that_cannot_be_written_fails_no_run(
-    path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def fail(*_: Any) -> None:
-        raise TypeError("not this one")
-
-    monkeypatch.setattr(entries.Entries, "write", fail)
-    assert burnx.load(path).run({"x": X})["y"].shape == (3, WIDTH)
-    assert "a plan was not kept" in caplog.text
-
-
-def test_a_size_of_the_cache_that_is_no_number_is_refused(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("BURNX_CACHE_MB", "much")
-    with pytest.raises(UsageError, match="BURNX_CACHE_MB is a number"):
-        burnx.load(path).run({"x": X})
