@@ -87,7 +87,7 @@ class VerifyError(BurnxError):
 def located(place: str) -> Iterator[None]:
     """Add ``place`` (node, operator, file) to the message of any error raised inside, once.
 
-    Python's own arithmetic, lookup and memory errors become a ``ModelError`` that names the place too.
+    Python's own arithmetic, lookup, type and memory errors become a ``ModelError`` that names the place too.
     """
     try:
         yield
@@ -95,7 +95,10 @@ def located(place: str) -> Iterator[None]:
         if place not in error.message:
             error.message = f"{error.message}, {place}"
         raise
-    except (ArithmeticError, LookupError, ValueError, TypeError) as error:
-        raise ModelError(f"{type(error).__name__}: {error}, {place}") from error
+    except (ArithmeticError, LookupError, ValueError, TypeError, AttributeError) as error:
+        told = f"{type(error).__name__}: {error}"
+        raise ModelError(
+            f"its inputs or attributes do not fit together ({told}), {place}"
+        ) from error
     except MemoryError as error:
         raise ModelError(f"not enough memory: {error}, {place}") from error

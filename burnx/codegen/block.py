@@ -25,7 +25,7 @@ from burnx.codegen.inlining import (
 from burnx.codegen.layout import Assign, Return, Stmt
 from burnx.codegen.literal import constant
 from burnx.codegen.loops import write_loop
-from burnx.codegen.names import LOCAL_RESERVED, identifier, snake_case
+from burnx.codegen.names import LOCAL_RESERVED, identifier, is_place, snake_case
 from burnx.codegen.placing import Places
 from burnx.codegen.runs import Growth, Round, Run, find_runs, values_of
 from burnx.codegen.scopes import Path
@@ -92,7 +92,8 @@ class Block:
     def _return(self, results: Sequence[Value]) -> None:
         """The last statement; what was worked out just before for it alone stands in it."""
         exprs = self.unpacked([self.value(value) for value in results])
-        whole = exprs[0] if len(exprs) == 1 else group(exprs)
+        is_one = len(exprs) == 1 and not isinstance(exprs[0], ast.Starred)
+        whole = exprs[0] if is_one else group(exprs)
         last = self.statements[-1] if self.statements else None
         if isinstance(last, Assign) and text(last.target) == text(whole):
             self.statements[-1] = Return(last.value, last.note)
@@ -200,7 +201,7 @@ class Block:
     def _role(self, item: Item) -> str:
         """What a result may be called that takes over no other name: the layer it comes from, else its operator."""
         if not isinstance(item, Op):
-            words = [part for part in item.path if not part.isdigit() and part != "self"]
+            words = [part for part in item.path if not is_place(part) and part != "self"]
             return snake_case(words[-1]) if words else "x"
         for value in item.node.inputs:
             if value is not None and value in self.in_place:

@@ -18,7 +18,7 @@ from burnx.codegen.inlining import count_uses
 from burnx.codegen.layers import Layer
 from burnx.codegen.layout import Assign, Class, Function, plain_text
 from burnx.codegen.literal import constant
-from burnx.codegen.names import LOCAL_RESERVED, Names, class_name
+from burnx.codegen.names import LOCAL_RESERVED, Names, class_name, is_place
 from burnx.codegen.parameters import (
     SIZES,
     Body,
@@ -161,9 +161,9 @@ class Classes:
         wanted = self.hints.get(path, "")
         if wanted:
             return wanted
-        words = [part for part in path if not part.isdigit()]
+        words = [part for part in path if not is_place(part)]
         wanted = class_name(words[-1]) if words else "Block"
-        if path[-1].isdigit():
+        if is_place(path[-1]):
             wanted = wanted.rstrip("s")
             wanted += "" if wanted.endswith(("Block", "Layer")) else "Block"
         return wanted

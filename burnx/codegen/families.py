@@ -14,7 +14,7 @@ from burnx.codegen.literal import constant
 from burnx.graph import Value
 
 LEAST = 3  # rounds that make a family
-_MEMBER = re.compile(r"^(.*?)[._]?(\d+)(?:[._](\w*[A-Za-z]\w*))?$")
+_MEMBER = re.compile(r"^(.*?)[._]?([0-9]+)(?:[._](\w*[A-Za-z]\w*))?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +50,27 @@ def find_families(values: Sequence[Value], labels: Sequence[str]) -> list[Family
         if rounds >= LEAST and len(names) * rounds >= 2 * LEAST:
             end = place + len(names) * rounds
             label = _label(names)
-            if label and label not in {each.label for each in found}:
-                found.append(Family(label, tuple(names), first, tuple(values[place:end])))
+            family = Family(label, tuple(names), first, tuple(values[place:end]))
+            if _can_be_said(family, labels[place:end]) and label not in [f.label for f in found]:
+                found.append(family)
             place = end
         else:
             place += 1
     return found
+
+
+def _can_be_said(family: Family, labels: Sequence[str]) -> bool:
+    """Whether the members are all different and named as the family says: ``past_00`` is not."""
+    start, end = _ends(family.names)
+    has_number = "{}" in start or "{}" in end
+    is_whole = len(set(family.values)) == len(family.values)
+    return bool(family.label and has_number and is_whole and family.labels() == list(labels))
+
+
+def _ends(names: Sequence[str]) -> tuple[str, str]:
+    """What all names begin and end with; of a single name all is its beginning."""
+    start = _common(names)
+    return start, _common([name[len(start) :][::-1] for name in names])[::-1]
 
 
 def _rounds(labels: Sequence[str], place: int) -> tuple[list[str], int, int]:
@@ -107,8 +122,7 @@ def _label(names: Sequence[str]) -> str:
 def every_member(family: Family, declare: Callable[[ast.expr], ast.expr]) -> ast.expr:
     """``*(declare(f"past_{part}_{layer}") for layer in range(12) for part in ("key", "value"))``"""
     names = family.names
-    start = _common(names)
-    end = _common([name[len(start) :][::-1] for name in names])[::-1]
+    start, end = _ends(names)
     parts = [name[len(start) : len(name) - len(end)] for name in names]
     layer, part = name_of("layer"), name_of("part")
     stop = family.first + len(family.values) // family.width

@@ -12,7 +12,7 @@ from burnx.codegen.dims import type_text
 from burnx.codegen.expressions import binary, call, group, index, name
 from burnx.codegen.layout import Assign, For
 from burnx.codegen.literal import constant
-from burnx.codegen.names import snake_case
+from burnx.codegen.names import is_place, snake_case
 from burnx.codegen.runs import Growth, Round, Run, inputs_of
 from burnx.codegen.selfpath import self_path
 from burnx.codegen.tree import writes
@@ -220,7 +220,7 @@ def singular(word: str) -> str:
         word[:-1]
         if word.endswith("s") and len(word) > 2
         else "block"
-        if word[-1:].isdigit()
+        if is_place(word[-1:])
         else word
     )
 

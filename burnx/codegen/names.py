@@ -141,6 +141,11 @@ def _is_structure(text: str) -> bool:
     return text.lstrip()[:1] in tuple("{[(\"'") or marks * 2 > len(text)
 
 
+def is_place(text: str) -> bool:
+    """Whether a part of a path is a place in a list."""
+    return text.isascii() and text.isdigit()
+
+
 def snake_case(text: str) -> str:
     """``LayerNorm`` and ``layer norm`` are ``layer_norm``."""
     return "_".join(word.lower() for word in _WORDS.findall(text))

@@ -57,7 +57,7 @@ class Parameter:
     def default(self) -> Number | None:
         """What layers take where it is left out, if some body has that."""
         usual = DEFAULTS.get(self.name)
-        return usual if usual in self.values else None
+        return usual if repr(usual) in map(repr, self.values) else None
 
     @property
     def declared(self) -> str:
@@ -93,9 +93,12 @@ def merge(
     ``known`` are the parameters of the classes so far, ``taken`` the attributes that the class has.
     """
     listed = [_numbers(body, known) for body in bodies]
-    vectors = list(zip(*([value for value, _, _ in each] for each in listed), strict=True))
+    vectors = [
+        Vector(numbers)
+        for numbers in zip(*([value for value, _, _ in each] for each in listed), strict=True)
+    ]
     roles = [role for _, role, _ in listed[0]]
-    varying = {vector for vector in vectors if len(set(vector)) > 1}
+    varying = {vector for vector in vectors if len(set(vector.written)) > 1}
     found = _expressions(vectors, roles, varying, taken)
     if found is None:
         return None
@@ -140,7 +143,29 @@ def _numbers(body: Body, known: Mapping[str, Sequence[str]]) -> list[tuple[Numbe
     return found
 
 
-Vector = tuple[Number, ...]
+@dataclass(frozen=True, slots=True, eq=False)
+class Vector:
+    """The numbers of one place in all bodies; equal are those that are written alike: 1, 1.0 and True are not."""
+
+    numbers: tuple[Number, ...]
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        return tuple(map(repr, self.numbers))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Vector) and self.written == other.written
+
+    def __hash__(self) -> int:
+        return hash(self.written)
+
+    def times(self, factor: int) -> Vector:
+        return Vector(tuple(factor * number for number in self.numbers))
+
+    def is_size(self) -> bool:
+        return all(type(number) is int for number in self.numbers)
+
+
 Spelled = dict[Vector, tuple[str, int]]
 
 
@@ -164,7 +189,7 @@ def _expressions(
         inner = word in _FAMILIES and names.is_taken(word)
         given[vector] = names.fresh(f"hidden_{word}" if inner else word)
     spelled = {vector: (given[owner], factor) for vector, (owner, factor) in owners.items()}
-    parameters = [Parameter(given[vector], vector) for vector in bases]
+    parameters = [Parameter(given[vector], vector.numbers) for vector in bases]
     return sorted(parameters, key=lambda each: each.default is not None), spelled
 
 
@@ -172,11 +197,12 @@ def _owners(words: Mapping[Vector, str]) -> dict[Vector, tuple[Vector, int]]:
     """Each vector as so many times another one, or once itself."""
     bases: list[Vector] = []
     found: dict[Vector, tuple[Vector, int]] = {}
-    for vector in sorted(words, key=sum):
+    sizes = {vector for vector, word in words.items() if word in SIZES and vector.is_size()}
+    for vector in sorted(words, key=lambda each: sum(each.numbers)):
         found[vector] = (vector, 1)
-        for base in bases if words[vector] in SIZES else ():
+        for base in bases if vector in sizes else ():
             for factor in MULTIPLES:
-                if words[base] in SIZES and vector == tuple(factor * value for value in base):
+                if base in sizes and vector == base.times(factor):
                     found[vector] = (base, factor)
         if found[vector] == (vector, 1):
             bases.append(vector)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from burnx.codegen.names import Names, snake_case
+from burnx.codegen.names import Names, is_place, snake_case
 from burnx.codegen.scopes import Path, Scopes
 from burnx.codegen.tree import Call, Item, LayerCall, Op
 from burnx.graph import Graph, Node, Value
@@ -159,14 +159,14 @@ def _name(places: Places, root: Call) -> None:
     }
     classes = {item.path for item, _ in _walk(root, ()) if isinstance(item, Call)} | {()}
     for parent, names in children.items():
-        if parent not in classes and all(name.isdigit() for name in names):
+        if parent not in classes and all(is_place(name) for name in names):
             places.lists.add(parent)
             places.attributes |= {(*parent, name): name for name in names}
             continue
         scope = Names(RESERVED)
         for name in names:
             word = name
-            if name[:1].isdigit():
+            if is_place(name[:1]):
                 kind = kinds.get((*parent, name))
                 word = f"part_{name}" if kind is None else kind
             places.attributes[*parent, name] = scope.fresh(word)

@@ -77,7 +77,9 @@ def _families(graph: Graph) -> list[Family]:
     labels = [value.name for value in graph.inputs]
     inputs = [] if graph.defaults else find_families(graph.inputs, labels)
     last = [each for each in inputs if each.values[-1] is graph.inputs[-1]]
-    return [*last, *find_families(graph.outputs, graph.output_names)]
+    given = set(graph.inputs)
+    outputs = find_families(graph.outputs, graph.output_names)
+    return [*last, *(each for each in outputs if not given.intersection(each.values))]
 
 
 def _names(code: str) -> set[str]:
@@ -189,6 +191,7 @@ def _declared(
             path = ".".join(classes.places.legal(classes.places.constants[defaults[value]]))
             options |= {"optional": constant(True), "default": constant(path)}
         inputs.append(_declaration("Input", constant(value.name), value.type, options))
+    members = {value: each for value, each in members.items() if value not in graph.inputs}
     outputs = []
     for label, value in zip(graph.output_names, graph.outputs, strict=True):
         if value not in members:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from burnx.codegen.names import is_place
 from burnx.codegen.scopes import Path
 from burnx.graph import Node, Value, uses
 
@@ -35,7 +36,7 @@ def hoist(
         shared = _common([path, *places])
         if len(shared) == len(path) or not places:
             continue
-        while shared and path[len(shared)].isdigit():  # one of a list, which holds nothing else
+        while shared and is_place(path[len(shared)]):  # one of a list, which holds nothing else
             shared = shared[:-1]
         moved = _movable(node, path[: len(shared) + 1], found, fixed, DEEP)
         for each in moved or ():

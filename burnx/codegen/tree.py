@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import networkx as nx
 
 from burnx.codegen.layers import Layer, find_layer
-from burnx.codegen.names import snake_case
+from burnx.codegen.names import is_place, snake_case
 from burnx.codegen.scopes import Path, Scopes
 from burnx.codegen.sizes import leaves
 from burnx.codegen.standing import absorb, hoist
@@ -246,9 +246,9 @@ def _is_class(path: Path, items: Iterable[Item]) -> bool:
     if any(isinstance(item, Op) for item in items):
         return True
     names = {_below(item, path) for item in items}
-    if all(name.isdigit() for name in names):
+    if all(is_place(name) for name in names):
         return False
-    return len(items) > 2 or path[-1].isdigit()
+    return len(items) > 2 or is_place(path[-1])
 
 
 def _below(item: Item, path: Path) -> str:

@@ -33,6 +33,9 @@ from burnx.shape import Shape
 from burnx.types import TensorType
 
 EXACT = 1 << 24  # below it float32 holds every integer
+FITTING = (
+    1 << 30
+) - 1  # sums up to it, and what the zero point and pairs of sums add, are no int32 too large
 LARGE = 1 << 18  # elements of a table that is better kept as bytes
 HUGE = 1e20  # sums times numbers below it are no infinity
 
@@ -70,9 +73,12 @@ def _rewrite_conv(work: Rewriting, seed: Instruction) -> None:
     spread = any(step > 1 for step in given["spread"])
     if x is None or weights is None or spread or not _has_one(x):
         return
-    source, zero, before = _unsigned(work, x)
     array, dtype = weights.array, int32
-    if given["groups"] > 1 and array.shape[1] == 1 and _sums_fit_floats(array):
+    most = _greatest_sum(array.reshape(len(array), -1), 1)
+    if most > FITTING:
+        return
+    source, zero, before = _unsigned(work, x)
+    if given["groups"] > 1 and array.shape[1] == 1 and most < EXACT:
         array, dtype = array.astype(np.float32), float32  # channels by themselves: quicker so
     made = _Made(work, seed, before, (-1, *(1,) * (array.ndim - 2)))
     attributes = {**given, "dtype": dtype, "fill": zero}
@@ -80,10 +86,10 @@ def _rewrite_conv(work: Rewriting, seed: Instruction) -> None:
     _finish(made, total, (x, zero), weights)
 
 
-def _sums_fit_floats(array: Array) -> bool:
-    """Whether float32 holds every sum of unsigned bytes times these weights, one output after the other."""
-    sizes = np.abs(array.reshape(len(array), -1).astype(np.int32)).sum(1)
-    return 255 * int(sizes.max()) < EXACT
+def _greatest_sum(array: Array, axis: int | tuple[int, ...]) -> int:
+    """The largest sum that unsigned bytes times these weights, added up over ``axis``, can come to."""
+    sizes = np.abs(array.astype(np.int16)).sum(axis, dtype=np.int64)
+    return 255 * int(sizes.max(initial=0))
 
 
 def _rewrite_contract(work: Rewriting, seed: Instruction) -> None:
@@ -99,6 +105,8 @@ def _rewrite_contract(work: Rewriting, seed: Instruction) -> None:
         return
     if x is None or not _has_one(x):
         _scale_behind(work, seed, weights)
+        return
+    if _greatest_sum(weights.array, tuple(inner)) > FITTING:
         return
     source, zero, before = _unsigned(work, x)
     made = _Made(work, seed, before, (-1,))

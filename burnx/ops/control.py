@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from burnx import waist
-from burnx.errors import ModelError
+from burnx.dtype import bool_, dtype_name
+from burnx.errors import DTypeError, ModelError
 from burnx.graph import Graph
 from burnx.ops import arithmetic, movement
 from burnx.ops.kinds import B, Int64, V
@@ -20,6 +21,8 @@ from burnx.types import TensorType, Type
 @operator("If", since=(1, 11, 13, 16, 19, 21, 23, 24, 25))
 def if_(cond: B, *, then_branch: Graph, else_branch: Graph) -> list[V]:
     """The outputs of one of two graphs, which see the values around them.  Source: ONNX If-25"""
+    if cond.dtype != bool_:
+        raise DTypeError(f"If decides by a bool, not by {dtype_name(cond.dtype)}")
     return waist.branch(waist.reshape(cond, ()), then_branch, else_branch)
 
 

@@ -227,6 +227,10 @@ class Operator:
         count: int,
     ) -> list[Tensor]:
         """Run the body for a node of a graph that asks for ``count`` outputs."""
+        for place, value in enumerate(inputs):
+            needed = self.inputs[min(place, len(self.inputs) - 1)] if self.inputs else None
+            if value is None and needed is not None and not needed.optional:
+                raise ModelError(f"{self.qualified} needs its input {place}, {needed.name}")
         given = {**attributes}
         if self.takes_count and count:
             given["outputs"] = count

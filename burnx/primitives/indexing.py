@@ -109,6 +109,10 @@ def evaluate_gather_nd(x: Array, indices: Array, *, batch: int) -> Array:
         np.arange(n).reshape((n,) + (1,) * (positions.ndim - 2 - axis))
         for axis, n in enumerate(x.shape[:batch])
     )
+    if positions.shape[-1] == 0:  # no axis is chosen from: all of what the first axes lead to
+        shape = (*indices.shape[:-1], *x.shape[batch:])
+        inner = (1,) * (indices.ndim - 1 - batch)
+        return np.broadcast_to(x.reshape(*x.shape[:batch], *inner, *x.shape[batch:]), shape).copy()
     return np.asarray(x[(*lead, *np.moveaxis(positions, -1, 0))])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,10 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 from test_generated_source import agrees
 
 import burnx
+from burnx.codegen.expressions import call
 from burnx.codegen.families import find_families
+from burnx.codegen.layout import Function, Return, Stmt
+from burnx.codegen.parameters import merge
 from burnx.errors import InputError
 from burnx.graph import Value
 from burnx.types import TensorType
@@ -202,6 +206,10 @@ def test_members_of_a_family_can_be_given_by_name(tmp_path: Path) -> None:
         (["x_0", "x_1"], []),
         (["a_0", "a_2", "a_4", "a_6", "a_8", "a_10"], []),
         ([str(n) for n in range(8)], []),
+        ([f"past_{n:02}" for n in range(6)], []),
+        ([f"past_{n}" for n in "٠١٢٣٤٥"], []),
+        ([f"k_{n}_{w}" for n in range(3) for w in ("self", "cross")], [("k", 2, 6)]),
+        ([x for n in range(3) for x in (f"past_key_{n}_self", f"past_{n}_cross")], []),
     ],
 )
 def test_families(labels: list[str], found: list[tuple[str, int, int]]) -> None:
@@ -210,3 +218,29 @@ def test_families(labels: list[str], found: list[tuple[str, int, int]]) -> None:
     assert [(each.label, each.width, len(each.values)) for each in families] == found
     for each in families:
         assert each.labels() == [value.name for value in each.values]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_inputs_that_are_outputs_keep_both_names(tmp_path: Path, order: int) -> None:
+    net = Net()
+    names = [f"x_{number}" for number in range(6)]
+    outputs = {f"o_{number}": name for number, name in enumerate(names[::order])}
+    model = net.model({name: [2] for name in names}, outputs)
+    agrees(model, tmp_path, {name: normal(2) for name in names})
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [((1, 1.0), (2, 2.0)), ((0.0, -0.0), (1.0, 1.0)), ((1, True), (0, False))]
+)
+def test_numbers_that_are_only_equal_are_not_one_parameter(
+    first: tuple[float, float], second: tuple[float, float]
+) -> None:
+    def body(pair: tuple[float, float]) -> tuple[Stmt, ...]:
+        values = [ast.Constant(number) for number in pair]
+        return (Function("forward", ("self", "x"), (Return(call("f", *values)),)),)
+
+    merged = merge([body(first), body(second)], {})
+    assert merged is not None
+    assert [each.values for each in merged.parameters] == list(zip(first, second, strict=True))
+    types = [[type(value) for value in each.values] for each in merged.parameters]
+    assert types == [[type(a), type(b)] for a, b in zip(first, second, strict=True)]

@@ -365,3 +365,32 @@ def test_numbers_that_are_not_finite_are_quantized_as_the_reference_does(zero: i
         burnx.load(model, device=each).run({"x": x}) for each in ("reference", "cpu")
     )
     np.testing.assert_array_equal(found["y"], expected["y"])
+
+
+@pytest.mark.parametrize("zero", [0, 255])
+@pytest.mark.parametrize("count", [32_800, 70_000])
+def test_sums_that_int32_does_not_hold_are_not_taken_in_it(count: int, zero: int) -> None:
+    constants = {
+        "scale": np.array(2.0**-20, np.float32),
+        "zero": np.array(zero, np.uint8),
+        "flat": np.array(0, np.int8),
+        "w": np.full((count, 4), 127, np.int8),
+    }
+    nodes = [
+        helper.make_node("DequantizeLinear", ["x", "scale", "zero"], ["a"]),
+        helper.make_node("DequantizeLinear", ["w", "scale", "flat"], ["b"]),
+        helper.make_node("MatMul", ["a", "b"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "long",
+        [helper.make_tensor_value_info("x", TensorProto.UINT8, (2, count))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(value, name) for name, value in constants.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    x = np.stack([np.full(count, 255), np.zeros(count)]).astype(np.uint8)
+    expected = (x.astype(np.int64) - zero).sum(1) * 127 * 2.0**-40
+    for device in ("reference", "cpu"):
+        found = burnx.load(model, device=device).run({"x": x})["y"]
+        np.testing.assert_allclose(found[:, 0], expected, rtol=2e-3)

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from onnx import parser
 
+import burnx
 from burnx import waist
 from burnx.builder import Builder
 from burnx.dtype import float32, int32
@@ -171,3 +173,16 @@ def steps_of(made):
     steps = list(steps_in(found.steps))
     contracts = sum(isinstance(each, Contract) for step in steps for each in walk(step.kernel.body))
     return contracts, any(storage.apart for step in steps for storage in step.storages)
+
+
+@pytest.mark.parametrize("strides", ["1, 1", "2, 2"])
+def test_a_kernel_whose_size_is_given_while_running(strides):
+    text = f"""<ir_version: 8, opset_import: ["": 17]>
+        g (float[n,2,h,b] x, float[2,3,c,d] w) => (float[n,3,i,j] y) {{
+            y = ConvTranspose<strides = [{strides}]>(x, w)
+        }}"""
+    model = parser.parse_model(text)
+    random = np.random.default_rng(3)
+    feed = {"x": whole_numbers(random, (1, 2, 4, 5)), "w": whole_numbers(random, (2, 3, 3, 2))}
+    expected, found = (burnx.load(model, device=each).run(feed) for each in ("reference", "cpu"))
+    np.testing.assert_array_equal(found["y"], expected["y"])

@@ -74,10 +74,22 @@ def is_native(instruction: Instruction) -> bool:
     values = [var for var in (*instruction.inputs, *instruction.outputs) if var is not None]
     if not all(_has_native_type(var) for var in values):
         return False
+    if name == "conv" and not _has_known_kernel(instruction):
+        return False
     if name in ("cond", "loop"):
         return not instruction.binds and _has_native_bodies(instruction)
     combined = instruction.attributes.get("reduction", "none") != "none"
     return not (combined and is_low_precision(values[0].type.dtype))  # type: ignore[union-attr]
+
+
+def _has_known_kernel(conv: Instruction) -> bool:
+    """A convolution over spread data is taken apart by its kernel's size, and margins are numbers."""
+    if not all(isinstance(size, int) for pair in conv.attributes["pads"] for size in pair):
+        return False
+    if all(step == 1 for step in conv.attributes["spread"]):
+        return True
+    kind = conv.inputs[1].type if conv.inputs[1] is not None else None
+    return isinstance(kind, TensorType) and all(isinstance(dim, int) for dim in kind.shape or ())
 
 
 def _has_native_bodies(instruction: Instruction) -> bool:

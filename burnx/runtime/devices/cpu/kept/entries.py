@@ -84,7 +84,8 @@ class Entries:
             with open_ours(path) as file:
                 entry = _read(file)
                 if entry is not None:
-                    os.utime(path)  # it was used
+                    with suppress(OSError):  # a folder that may only be read
+                        os.utime(path)  # it was used
                 return entry
         except (OSError, ValueError, RecursionError):
             return None
