@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from burnx.codegen.names import Names, is_place, snake_case
-from burnx.codegen.scopes import Path, Scopes
+from burnx.codegen.scopes import Path, Scopes, common_path
 from burnx.codegen.tree import Call, Item, LayerCall, Op
 from burnx.graph import Graph, Node, Value
 
@@ -91,7 +91,7 @@ def place_constants(
                 users.setdefault(value, []).append(owner)
     for value, owners in users.items():
         if value in kept and value not in places.constants:
-            path = _free(_wanted(value, _common(owners), scopes), taken)
+            path = _free(_wanted(value, common_path(owners), scopes), taken)
             places.constants[value] = path
             taken[path] = value
     _name(places, root)
@@ -103,14 +103,6 @@ def _walk(call: Call, owner: Path) -> Iterator[tuple[Item, Path]]:
         yield item, owner
         if isinstance(item, Call):
             yield from _walk(item, item.path)
-
-
-def _common(paths: list[Path]) -> Path:
-    first = min(paths, key=len)
-    for length in range(len(first), -1, -1):
-        if all(path[:length] == first[:length] for path in paths):
-            return first[:length]
-    return ()
 
 
 def _wanted(value: Value, owner: Path, scopes: Scopes) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from burnx.codegen.names import split_parameter, split_scope
@@ -44,6 +44,15 @@ class Scopes:
         for length in range(1, len(path) + 1):
             found = (*found, *self.series.get(path[:length], path[length - 1 : length]))
         return found
+
+
+def common_path(paths: Sequence[Path]) -> Path:
+    """What all paths begin with."""
+    first = min(paths, key=len)
+    for length in range(len(first), -1, -1):
+        if all(path[:length] == first[:length] for path in paths):
+            return first[:length]
+    return ()
 
 
 def read_scopes(nodes: Iterable[Node]) -> Scopes:

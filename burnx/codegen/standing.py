@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from burnx.codegen.names import is_place
-from burnx.codegen.scopes import Path
+from burnx.codegen.scopes import Path, common_path
 from burnx.graph import Node, Value, uses
 
 DEEP = 8  # operators in a row that are moved out together
@@ -23,17 +23,13 @@ def hoist(
 
     ``fixed`` nodes stay: they are layers.  Only what needs nothing of its module but such results moves out.
     """
-    found = dict(paths)
-    readers: dict[Value, list[Node]] = {}
-    for node in nodes:
-        for value in uses(node):
-            readers.setdefault(value, []).append(node)
+    found, readers = dict(paths), _readers(nodes)
     for node in nodes:
         path = found[node]
         if node in fixed or not path or any(value in results for value in node.outputs):
             continue
         places = [found[each] for value in node.outputs for each in readers.get(value, ())]
-        shared = _common([path, *places])
+        shared = common_path([path, *places])
         if len(shared) == len(path) or not places:
             continue
         while shared and is_place(path[len(shared)]):  # one of a list, which holds nothing else
@@ -46,30 +42,26 @@ def hoist(
 
 def absorb(nodes: Sequence[Node], paths: Mapping[Node, Path], fixed: set[Node]) -> dict[Node, Path]:
     """The path of each node, longer where it reads from and is read by one module only."""
-    found = dict(paths)
-    readers: dict[Value, list[Node]] = {}
-    for node in nodes:
-        for value in uses(node):
-            readers.setdefault(value, []).append(node)
+    found, readers = dict(paths), _readers(nodes)
     for node in nodes:
         users = [found[each] for value in node.outputs for each in readers.get(value, ())]
         if node in fixed or not users:
             continue
-        shared = _common(users)
+        shared = common_path(users)
         givers = [found[value.producer] for value in uses(node) if value.producer is not None]
         for giver in givers:
-            both = _common([shared, giver])
+            both = common_path([shared, giver])
             if len(both) > len(found[node]) and both[: len(found[node])] == found[node]:
                 found[node] = both
     return found
 
 
-def _common(paths: Sequence[Path]) -> Path:
-    first = min(paths, key=len)
-    for length in range(len(first), -1, -1):
-        if all(path[:length] == first[:length] for path in paths):
-            return first[:length]
-    return ()
+def _readers(nodes: Sequence[Node]) -> dict[Value, list[Node]]:
+    readers: dict[Value, list[Node]] = {}
+    for node in nodes:
+        for value in uses(node):
+            readers.setdefault(value, []).append(node)
+    return readers
 
 
 def _movable(
