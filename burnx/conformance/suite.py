@@ -81,17 +81,20 @@ def run_conformance(
 def select_tests(
     pattern: str | None, cases: str = "backend", folder: Path | None = None
 ) -> list[BackendTest]:
-    """The tests whose name contains a match of the pattern, in letters of either case; all without one.
+    """The tests whose name contains a match of the pattern; all without one.
 
     ``folder`` is where generated cases keep what other engines answer.
     """
     try:
-        matches = re.compile(pattern or "", re.IGNORECASE).search
+        matches = re.compile(pattern or "").search
     except re.error as error:
         raise UsageError(f"a filter is a regular expression: {error}, in {pattern!r}") from error
-    tests = [test for test in _all_tests(cases, folder or Path()) if matches(test.name)]
+    every = _all_tests(cases, folder or Path())
+    tests = [test for test in every if matches(test.name)]
     if not tests:
-        raise UsageError(f"a filter matches at least one test: none matches {pattern!r}")
+        like = next((t.name for t in every if re.search(f"(?i){pattern}", t.name)), "")
+        hint = f"; {like} would in other letters" if like else ""
+        raise UsageError(f"a filter matches at least one test: none matches {pattern!r}{hint}")
     return tests
 
 
