@@ -191,7 +191,8 @@ def _declared(
             path = ".".join(classes.places.legal(classes.places.constants[defaults[value]]))
             options |= {"optional": constant(True), "default": constant(path)}
         inputs.append(_declaration("Input", constant(value.name), value.type, options))
-    members = {value: each for value, each in members.items() if value not in graph.inputs}
+    given = set(graph.inputs)
+    members = {value: each for value, each in members.items() if value not in given}
     outputs = []
     for label, value in zip(graph.output_names, graph.outputs, strict=True):
         if value not in members:

@@ -1,7 +1,8 @@
 """Entries in the folder of plans: two texts in JSON and behind them the bytes of constants, which are mapped.
 
-The folder is ``plans`` inside that of the compiled kernels, under the same conditions: ours alone, and an entry that is
-not exactly as it was written is as good as none.  An entry is written whole or not at all.  Together the entries take
+The folder is ``plans`` inside that of the compiled kernels, under the same conditions: ours alone, and an entry whose
+texts are not exactly as they were written, or whose constants have another sum, is as good as none; words of constants
+that changed places are not noticed.  An entry is written whole or not at all.  Together the entries take
 at most ``BURNX_CACHE_MB`` (4,096 MB unless it says otherwise, 0: none are kept): those that were used longest ago go,
 and none takes more than half of it.
 
