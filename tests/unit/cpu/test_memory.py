@@ -12,13 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from burnx.runtime.devices.cpu.memory import (
-    ALIGNMENT,
-    Interval,
-    Workspace,
-    lower_bound,
-    plan_arena,
-)
+from burnx.runtime.compiled.arena import ALIGNMENT, Interval, lower_bound, plan_arena
+from burnx.runtime.devices.cpu.memory import Workspace
 
 INTERVALS = st.lists(
     st.tuples(st.integers(0, 1000), st.integers(0, 30), st.integers(0, 30)).map(

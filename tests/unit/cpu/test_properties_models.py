@@ -23,8 +23,8 @@ from burnx.llvm.contract_plan import choose_packing
 from burnx.llvm.emitter import emit
 from burnx.llvm.target import Target, describe
 from burnx.lowering import lower
+from burnx.runtime.compiled.segments import Segment, cut
 from burnx.runtime.devices.cpu.compile import compile_object
-from burnx.runtime.devices.cpu.segments import Segment, cut
 from burnx.runtime.devices.cpu.target import describe_named, find_target
 
 ROOT = Path(__file__).parents[3]

@@ -16,7 +16,7 @@ import burnx
 from burnx.dtype import int8, int32, uint8
 from burnx.fusion.expressions import dtype_of
 from burnx.kernels.packing import pack, pack_all
-from burnx.runtime.devices.cpu import segments
+from burnx.runtime.compiled import segments
 from tests.unit.cpu.quantized_models import Layer, make_model, real_data
 
 BYTES = {"int8": np.int8, "uint8": np.uint8}

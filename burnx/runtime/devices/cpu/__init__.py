@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from burnx.program import Program
+from burnx.runtime.compiled.foreign import name_foreign
 from burnx.runtime.devices.cpu.kept.models import Shelf, Slot
 from burnx.runtime.devices.cpu.kept.models import find_shelf as _find_shelf
 from burnx.runtime.devices.cpu.objects import compiled_kernels
-from burnx.runtime.devices.cpu.reports import name_foreign
 from burnx.runtime.devices.cpu.runner import Runner
 from burnx.runtime.devices.cpu.threads import prepare_threads
 

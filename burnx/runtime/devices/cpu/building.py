@@ -19,16 +19,15 @@ from burnx.kernels.text import kernel_text
 from burnx.llvm.contract_plan import choose_packing
 from burnx.llvm.emitter import emit
 from burnx.llvm.target import Target
-from burnx.runtime.devices.cpu.checks import find_demands, find_inner_demands
-from burnx.runtime.devices.cpu.lines import make_lines
+from burnx.runtime.compiled.checks import find_demands, find_inner_demands
+from burnx.runtime.compiled.lines import make_lines
+from burnx.runtime.compiled.segments import Segment
+from burnx.runtime.compiled.symbols import find_symbols
 from burnx.runtime.devices.cpu.native import Code, Details, Native
 from burnx.runtime.devices.cpu.object_files import name_entry
 from burnx.runtime.devices.cpu.objects import load_many
 from burnx.runtime.devices.cpu.plans import Work
-from burnx.runtime.devices.cpu.segments import Segment
 from burnx.runtime.devices.cpu.target import find_target
-from burnx.shape import symbols
-from burnx.types import TensorType
 
 STAYS_BYTES = 1 << 20  # constants from this size on are not copied to be aligned
 
@@ -49,7 +48,7 @@ def build_native(segment: Segment, threads: int, fuse: bool = True) -> Native:
         find_demands(segment.instructions),
         find_inner_demands(segment.instructions),
     )
-    code = Code(names, addresses, _names(segment, steps))
+    code = Code(names, addresses, find_symbols(segment, steps))
     return Native((segment.inputs, segment.outputs), code, threads, lambda: details)
 
 
@@ -61,20 +60,6 @@ def _align_constants(steps: Sequence[Any]) -> None:
         crooked = not array.flags.aligned and array.nbytes < STAYS_BYTES
         if crooked or not array.flags.c_contiguous:
             storage.array = np.array(array, order="C")
-
-
-def _names(segment: Segment, steps: Sequence[Any]) -> tuple[str, ...]:
-    """The symbols that a segment depends on."""
-    found: set[str] = set()
-    for step in steps:
-        for size in (*step.sizes, step.work, *(s.elements() for s in step.storages)):
-            found |= symbols(size)
-    for instruction in segment.instructions:
-        for var in (*instruction.inputs, *instruction.outputs):
-            shape = var.type.shape if var is not None and isinstance(var.type, TensorType) else ()
-            for dim in shape or ():
-                found |= symbols(dim)
-    return tuple(sorted(found))
 
 
 @lru_cache(maxsize=1)

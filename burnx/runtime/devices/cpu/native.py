@@ -12,7 +12,7 @@ import numpy as np
 
 from burnx.errors import ModelError, ShapeError
 from burnx.program import Instruction, Var
-from burnx.runtime.devices.cpu.checks import check_sizes
+from burnx.runtime.compiled.checks import check_sizes
 from burnx.runtime.devices.cpu.plans import Bench, Plan, Work, make_plan
 from burnx.runtime.devices.cpu.reports import Times, note, watch
 from burnx.runtime.devices.cpu.threads import run_steps

@@ -10,11 +10,12 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from burnx.program import Instruction, Program, Var
+from burnx.runtime.compiled.symbols import find_bound
 from burnx.runtime.devices.cpu.kept.models import Slot
 from burnx.runtime.devices.cpu.native import Failed, Native
 from burnx.runtime.devices.cpu.objects import no_fork
 from burnx.runtime.devices.cpu.target import find_target
-from burnx.runtime.devices.cpu.units import Prepared, Unit, find_bound
+from burnx.runtime.devices.cpu.units import Prepared, Unit
 from burnx.runtime.devices.reference.interpreter import Interpreter, make_steps
 
 
@@ -72,9 +73,9 @@ class Runner(Interpreter):
     def _prepare(self, program: Program) -> Prepared:
         with no_fork():  # what is only needed where there is something to build
             from burnx.fusion import writers  # noqa: F401  (registers the writers)
+            from burnx.runtime.compiled.segments import Segment, cut
             from burnx.runtime.devices.cpu import building  # noqa: F401
             from burnx.runtime.devices.cpu.kept import segments  # noqa: F401
-            from burnx.runtime.devices.cpu.segments import Segment, cut
 
         found = cut(program, self.fuse and find_target().int8 in ("vnni", "madd"))
         slot, self.slot = self.slot, None

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from burnx.program import Program, Var
 from burnx.runtime.devices.cpu.native import Native
 from burnx.runtime.devices.reference.interpreter import Step
-from burnx.shape import symbol_name
-from burnx.types import TensorType
 
 Unit = Native | Step
 
@@ -26,15 +24,3 @@ class Prepared:
     bound: tuple[tuple[Var, int, str], ...]  # an input, its axis, the symbol that its size binds
     unkept: list[Callable[[], None]] = field(default_factory=list)
     whole: Callable[[], Program] | None = None
-
-
-def find_bound(inputs: Sequence[Var]) -> tuple[tuple[Var, int, str], ...]:
-    """The symbols that the sizes of inputs bind."""
-    found = []
-    for var in inputs:
-        if isinstance(var.type, TensorType):
-            for axis, dim in enumerate(var.type.shape or ()):
-                name = symbol_name(dim)
-                if name is not None:
-                    found.append((var, axis, name))
-    return tuple(found)

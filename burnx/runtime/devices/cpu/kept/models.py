@@ -20,6 +20,7 @@ from burnx.errors import BurnxError, ModelError
 from burnx.files import MappedFile, find_map, map_file, place_in_map
 from burnx.graph import Graph, Value
 from burnx.program import Program, Var
+from burnx.runtime.compiled.symbols import find_bound
 from burnx.runtime.devices.cpu.kept.codec import Reader, Unkeepable, Writer
 from burnx.runtime.devices.cpu.kept.entries import Constants, Entries, Entry, find_entries
 from burnx.runtime.devices.cpu.kept.identity import (
@@ -38,7 +39,7 @@ from burnx.runtime.devices.cpu.kept.natives import (
     write_native,
 )
 from burnx.runtime.devices.cpu.native import Native
-from burnx.runtime.devices.cpu.units import Prepared, Unit, find_bound
+from burnx.runtime.devices.cpu.units import Prepared, Unit
 from burnx.runtime.devices.reference.interpreter import make_steps
 
 Array = np.ndarray[Any, Any]

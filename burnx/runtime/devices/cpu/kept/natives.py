@@ -15,9 +15,9 @@ import numpy as np
 from burnx.dtype import DTYPES, dtype_name
 from burnx.fusion.storage import Storage
 from burnx.program import Var
+from burnx.runtime.compiled.lines import Jump, Line, Lines, Task, Wait
 from burnx.runtime.devices.cpu.kept.codec import Reader, Unkeepable, Writer
 from burnx.runtime.devices.cpu.kept.entries import Constants
-from burnx.runtime.devices.cpu.lines import Jump, Line, Lines, Task, Wait
 from burnx.runtime.devices.cpu.machine import RUN
 from burnx.runtime.devices.cpu.native import Code, Details, Native
 from burnx.runtime.devices.cpu.objects import load_kept

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from burnx.errors import BurnxError
+from burnx.runtime.compiled.segments import Segment
 from burnx.runtime.devices.cpu.kept.codec import Unkeepable
 from burnx.runtime.devices.cpu.kept.entries import Constants, Entries, find_entries
 from burnx.runtime.devices.cpu.kept.identity import segment_key
 from burnx.runtime.devices.cpu.kept.natives import Places, read_native, write_native
 from burnx.runtime.devices.cpu.native import Native
-from burnx.runtime.devices.cpu.segments import Segment
 
 Array = np.ndarray[Any, Any]
 
