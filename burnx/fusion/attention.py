@@ -130,6 +130,11 @@ class _Strip:
     height: Dim
     scores: Storage
 
+    def stored(self, side: Operand) -> DType:
+        """The dtype that an operand is read in."""
+        dtype = dtype_of(side.var)
+        return dtype if dtype in self.scheduler.traits.narrow else self.scores.dtype
+
     def held(self, inside: Dim, column: Dim) -> Load:
         return self.at.load(self.scores, (inside, column))
 
@@ -192,9 +197,9 @@ def _score(
     inner = variables(at, one.shape, one.inner)
     column = at.variable(two.shape[two.free[0]])
     left = strided(
-        strip.scheduler, at, one.var, index_of(one, strip.batch, [strip.row], inner), sums
+        strip.scheduler, at, one.var, index_of(one, strip.batch, [strip.row], inner), strip.stored(one)
     )
-    right = lanes_of(strip.scheduler, at, two, index_of(two, strip.batch, [column], inner), sums)
+    right = lanes_of(strip.scheduler, at, two, index_of(two, strip.batch, [column], inner), strip.stored(two))
     name = at.name("p")
 
     def hold(made: Behind, var: Var) -> None:
@@ -258,7 +263,7 @@ def _gather(
     if place[left.free[0]] != row or place[left.inner[0]] != inner:
         raise KeyError(place)
     columns = variables(at, right.shape, right.free)
-    values = lanes_of(scheduler, at, right, index_of(right, batch, columns, [inner]), sums)
+    values = lanes_of(scheduler, at, right, index_of(right, batch, columns, [inner]), strip.stored(right))
     name = at.name("p")
     order = tuple(range(len(shape_of(last.seed.outputs[0]))))
     behind = write_behind(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from burnx.dtype import bool_, int64
 from burnx.fusion.elementwise import fill, merge, nest
 from burnx.fusion.expressions import Expressions, Index, as_stored, dtype_of, shape_of
@@ -91,7 +93,8 @@ def write_loop(scheduler: Scheduler, instruction: Instruction) -> None:
         _stack(body, var, storage, turn)
     _carry(body, results[:count], carried)
     _go_on(scheduler, body, turn, going, trips, going_now)
-    scheduler.schedule.steps.append(Repeat(going, body.schedule.steps))
+    turns = _count_turns(trips, condition, going_now)
+    scheduler.schedule.steps.append(Repeat(going, body.schedule.steps, turns))
     for var, storage in zip(instruction.outputs[:count], carried, strict=True):
         _give(scheduler, var, storage)
 
@@ -109,6 +112,17 @@ def _begin(
         Store(at.buffer(going), 0, start),
     ]
     scheduler.step(at, body, [turn, going], 1, "")
+
+
+def _count_turns(trips: Var | None, condition: Var | None, going_now: Var) -> int | None:
+    """How many turns a loop takes, if constants say so."""
+    if trips is None or trips.array is None or going_now.array is None:
+        return None
+    if condition is not None and condition.array is None:
+        return None
+    starts = condition is None or bool(np.asarray(condition.array).reshape(()))
+    count = max(int(np.asarray(trips.array).reshape(())), 0) if starts else 0
+    return count if bool(going_now.array.reshape(())) else min(count, 1)
 
 
 def _first(var: Var) -> Index:

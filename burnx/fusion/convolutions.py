@@ -44,7 +44,8 @@ def write_conv(scheduler: Scheduler, seed: Instruction) -> None:
     x = seed.inputs[0]
     assert x is not None
     sums = accumulating(dtype_of(x), seed.attributes["dtype"])
-    source = _source(scheduler, x, made, dtype_of(x) if dtype_of(x) in BYTES else sums)
+    as_it_is = dtype_of(x) in BYTES or dtype_of(x) in scheduler.traits.narrow
+    source = _source(scheduler, x, made, dtype_of(x) if as_it_is else sums)
     write = _write_depthwise if made.is_depthwise else _write_product
     if all(step == 1 for step in made.every):
         if not write_winograd(scheduler, cluster, made, source, sums):
@@ -134,7 +135,7 @@ def _write_product(
     column = at.variable(outs)
     inner = variables(at, (*made.kernel, each), tuple(range(len(made.kernel) + 1)))
     left = _window(at, source, made, rows[0], rows[1:], inner[:-1], group * each + inner[-1])
-    weights = dtype_of(made.weights) if source.dtype in BYTES else sums
+    weights = dtype_of(made.weights) if source.dtype != sums else sums
     columns = outs if isinstance(outs, int) else 64
     packing = scheduler.traits.packing(source.dtype, weights, sums, columns)
     right, packing = _weights(scheduler, at, made, packing, weights, (group, column, inner))

@@ -139,7 +139,10 @@ class _Product:
         self.scheduler.step(at, body, behind.writes, size, seed.place)
 
     def _stored(self, weight: Var, sums: DType) -> tuple[DType, DType]:
-        """The dtypes that the left and the right operand are read in: bytes, where they can be."""
+        """The dtypes that the left and the right operand are read in: narrow ones, where they can be."""
+        narrow = self.scheduler.traits.narrow
+        if sums == float32 and dtype_of(self.left.var) in narrow and dtype_of(weight) in narrow:
+            return dtype_of(self.left.var), dtype_of(weight)
         if sums == float32 and weight.array is not None and weight.array.dtype == int8:
             return sums, int8
         source = as_bytes(self.scheduler.uses, self.left.var) if sums == int32 else None

@@ -26,11 +26,17 @@ from burnx.shape import Dim, Shape, product
 @dataclass(frozen=True, slots=True)
 class Traits:
     """What the device wishes: ``lanes`` float32 elements at a time; the packing of a product's right side,
-    by the dtypes of left and right and of the sums, and the columns."""
+    by the dtypes of left and right and of the sums, and the columns.
+
+    ``winograd``: whether convolutions may be transformed.  ``narrow``: the low-precision floats that products read as
+    they are, although they are added up in float32.
+    """
 
     lanes: int = 8
     packing: Callable[[DType, DType, DType, int], str] = lambda left, right, sums, columns: ""
     fuse: bool = True
+    winograd: bool = True
+    narrow: frozenset[DType] = frozenset()
 
 
 class Misfit(Exception):

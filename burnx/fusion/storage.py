@@ -117,10 +117,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Repeat:
-    """``body`` again and again while the bool in ``going`` is true."""
+    """``body`` again and again while the bool in ``going`` is true: ``turns`` times, if that is known."""
 
     going: Storage
     body: list[Node]
+    turns: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -57,7 +57,7 @@ def write_winograd(
     scheduler: Scheduler, cluster: Cluster, made: Geometry, source: Storage, sums: DType
 ) -> bool:
     """The steps of a convolution that is worth it; False, and nothing written, for others."""
-    scheme = _find_scheme(cluster, made, sums)
+    scheme = _find_scheme(cluster, made, sums) if scheduler.traits.winograd else None
     if scheme is None:
         return False
     tiles = Tiles(scheme, made.result[0], made.result[2:])

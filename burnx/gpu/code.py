@@ -77,4 +77,5 @@ class Code:
     def groups(self, sizes: Mapping[str, int], workers: int) -> tuple[int, int, int]:
         """The groups to launch for these sizes; at most ``workers`` along x where scratch memory is needed."""
         x, y, z = (max(evaluate(each, sizes), 0) for each in self.grid)
-        return (min(x, workers) if self.scratch else x), y, z
+        most = workers if self.form.kind != "threads" else max(workers // self.form.group, 1)
+        return (min(x, most) if self.scratch else x), y, z

@@ -39,12 +39,12 @@ class Device:
         return self.name
 
 
-_ROOMS = {"reference": "burnx.runtime.devices.reference", "cpu": "burnx.runtime.devices.cpu"}
+_ROOM = "burnx.runtime.devices."
 _ABOUT = {
     "reference": "NumPy, one primitive at a time: the oracle for the others",
     "cpu": "this machine's processor",
 }
-_KINDS = ("opencl", "cuda")
+_KINDS = ("opencl", "cuda")  # of which there may be several, by number
 
 
 def find_device(name: str | Device | None = None) -> Device:
@@ -54,18 +54,24 @@ def find_device(name: str | Device | None = None) -> Device:
     """
     if isinstance(name, Device):
         return name
-    wanted = name if name is not None else os.environ.get("BURNX_DEVICE") or DEFAULT
-    if wanted in _ROOMS:
+    wanted = str(name if name is not None else os.environ.get("BURNX_DEVICE") or DEFAULT)
+    if wanted in _ABOUT:
         return Device(wanted, _ABOUT[wanted])
-    what = "there is no device"
-    if str(wanted).split(":")[0] in _KINDS:
-        what = "this version of burnx has no kernels for"
-    raise DeviceError(f"{what} {wanted!r}; available: {', '.join(_ROOMS)}")
+    kind, _, number = wanted.partition(":")
+    if kind in _KINDS and (number.isascii() and number.isdigit() or wanted == kind):
+        full = f"{kind}:{int(number or 0)}"
+        return Device(full, importlib.import_module(_ROOM + kind).find_driver(full).about)
+    raise DeviceError(
+        f"there is no device {wanted!r}; available: {', '.join(map(str, devices()))}"
+    )
 
 
 def devices() -> tuple[Device, ...]:
     """The devices that can be used here."""
-    return tuple(Device(name, _ABOUT[name]) for name in _ROOMS)
+    found = [Device(name, about) for name, about in _ABOUT.items()]
+    for kind in _KINDS:
+        found += [Device(*each) for each in importlib.import_module(_ROOM + kind).list_devices()]
+    return tuple(found)
 
 
 @dataclass(slots=True, eq=False)
@@ -128,7 +134,8 @@ def prepare(
     Raises: UsageError if ``BURNX_THREADS`` is not a number of threads.
     """
     kept = () if slot is None else (slot,)
-    return Executable(program, _room(where).prepare(program, options or _NONE, *kept))
+    named = {"name": where.name} if ":" in where.name else {}
+    return Executable(program, _room(where).prepare(program, options or _NONE, *kept, **named))
 
 
 def open_kept(
@@ -140,7 +147,7 @@ def open_kept(
 
 
 def _room(where: Device) -> Any:
-    return importlib.import_module(_ROOMS[where.name])
+    return importlib.import_module(_ROOM + where.name.partition(":")[0])
 
 
 def _own(value: Any, inputs: Sequence[Any], seen: set[int]) -> Any:

@@ -1,0 +1,219 @@
+"""The driver of CUDA devices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cache
+from threading import RLock
+from typing import Any
+
+import numpy as np
+
+from burnx.errors import DeviceError, ModelError
+from burnx.gpu.code import Code, Limits
+from burnx.gpu.dialects import CUDA, Dialect
+from burnx.gpu.emitter import prelude
+from burnx.runtime.devices.gpu.driver import Arena, Array, Launch, Place
+
+WHAT_TO_INSTALL = "pip install burnx[cuda12] or burnx[cuda13], as the driver's version is"
+WORKERS_OF_A_UNIT = 16
+BUILDERS = 8  # modules that are compiled side by side
+
+
+def list_devices() -> list[tuple[str, str]]:
+    """The names of the devices that are here, and what they are; none where CuPy or a driver is not."""
+    try:
+        count = _count_devices()
+    except DeviceError:
+        return []
+    import cupy
+
+    return [
+        (f"cuda:{number}", cupy.cuda.runtime.getDeviceProperties(number)["name"].decode())
+        for number in range(count)
+    ]
+
+
+def _count_devices() -> int:
+    try:
+        import cupy
+    except ImportError as error:
+        raise DeviceError(f"cuda needs CuPy: {WHAT_TO_INSTALL}") from error
+    try:
+        return int(cupy.cuda.runtime.getDeviceCount())
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise DeviceError(f"no CUDA driver answers here: {error}") from error
+
+
+@cache
+def find_driver(name: str) -> Cuda:
+    """The driver of ``cuda:<number>``.
+
+    Raises: DeviceError if CuPy, a driver or that device is missing.
+    """
+    count, number = _count_devices(), int(name.split(":")[1])
+    if number >= count:
+        raise DeviceError(f"there is no device {name!r}; CUDA has {count} here")
+    return Cuda(name, number)
+
+
+class _Lock:
+    """Held by who uses the device, which is the current one meanwhile."""
+
+    def __init__(self, number: int) -> None:
+        self._lock, self._number = RLock(), number
+
+    def __enter__(self) -> None:
+        import cupy
+
+        self._lock.acquire()
+        cupy.cuda.Device(self._number).use()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+@dataclass(slots=True, eq=False)
+class Cuda:
+    """A CUDA device with one stream."""
+
+    name: str
+    number: int
+    dialect: Dialect = CUDA
+    arena: Arena = field(default_factory=Arena)
+    functions: dict[tuple[str, Any], tuple[Code, Any]] = field(default_factory=dict)
+    lock: Any = None
+    stream: Any = None
+    about: str = ""
+    limits: Limits = Limits()
+    workers: int = 1
+
+    def __post_init__(self) -> None:
+        import cupy
+
+        self.lock = _Lock(self.number)
+        with self.lock:
+            self.stream = cupy.cuda.Stream(non_blocking=True)
+        found = cupy.cuda.runtime.getDeviceProperties(self.number)
+        self.about = found["name"].decode()
+        self.limits = Limits(
+            threads=1024,
+            local_bytes=found["sharedMemPerBlockOptin"],
+            warp=32,
+            units=found["multiProcessorCount"],
+            matrices=frozenset(("float16", "bfloat16")) if found["major"] >= 8 else frozenset(),
+            capability=found["major"] * 10 + found["minor"],
+        )
+        self.workers = found["multiProcessorCount"] * WORKERS_OF_A_UNIT
+
+    def allocate(self, size_bytes: int) -> Any:
+        import cupy
+
+        try:
+            with cupy.cuda.Device(self.number), self.stream:
+                return cupy.cuda.alloc(size_bytes)
+        except cupy.cuda.memory.OutOfMemoryError as error:
+            raise ModelError(f"{self.name}: not enough memory, {size_bytes} bytes: {error}") from error
+
+    def upload(self, place: Place, array: Array) -> None:
+        memory, offset = place
+        (memory + offset).copy_from_host_async(_pointer(array), array.nbytes, self.stream)
+
+    def download(self, place: Place, array: Array) -> None:
+        memory, offset = place
+        (memory + offset).copy_to_host_async(_pointer(array), array.nbytes, self.stream)
+        self.stream.synchronize()
+
+    def copy(self, target: Place, source: Place, size_bytes: int) -> None:
+        if size_bytes:
+            (target[0] + target[1]).copy_from_device_async(
+                source[0] + source[1], size_bytes, self.stream
+            )
+
+    def fill(self, place: Place, size_bytes: int, byte: int) -> None:
+        (place[0] + place[1]).memset_async(byte, size_bytes, self.stream)
+
+    def build(self, codes: Sequence[Code]) -> list[Any]:
+        """Several modules, compiled side by side."""
+        parts = [codes[start::BUILDERS] for start in range(min(BUILDERS, len(codes)))]
+        with ThreadPoolExecutor(len(parts)) as pool:
+            modules = list(pool.map(self._compile, parts))
+        found = {
+            code.name: module.get_function(code.name)
+            for module, part in zip(modules, parts, strict=True)
+            for code in part
+        }
+        return [found[code.name] for code in codes]
+
+    def _compile(self, codes: Sequence[Code]) -> Any:
+        import cupy
+
+        needs = frozenset[str]().union(*(code.needs for code in codes))
+        text = "\n".join([prelude(self.dialect, needs), *(code.text for code in codes)])
+        try:
+            with cupy.cuda.Device(self.number):
+                module = cupy.RawModule(code=text, options=self.dialect.options)
+                module.compile()
+        except cupy.cuda.compiler.CompileException as error:
+            raise DeviceError(f"{self.name} does not take a kernel: {error}") from error
+        return module
+
+    def bind(
+        self,
+        function: Any,
+        code: Code,
+        groups: tuple[int, int, int],
+        places: Sequence[Place],
+        sizes: Sequence[int],
+    ) -> Launch:
+        count = len(places) - 1 - len(code.form.guards)
+        number = np.int64 if code.form.wide else np.int32
+        pointers = [np.uint64(memory.ptr + offset) for memory, offset in places]
+        arguments = (*pointers[:count], *(number(size) for size in sizes), *pointers[count:])
+        group = (code.form.group, 1, 1)
+        if code.local_bytes > 48 << 10:
+            function.max_dynamic_shared_size_bytes = code.local_bytes
+        stream, held = self.stream, [memory for memory, _ in places]
+
+        def launch(_: object = held) -> None:
+            function(groups, group, arguments, shared_mem=code.local_bytes, stream=stream)
+
+        return launch
+
+    def record(self, launches: Sequence[Launch]) -> Launch:
+        """A CUDA graph of the launches."""
+        held = tuple(launches)
+        if not held:
+            return lambda: None
+        with self.stream:
+            self.stream.begin_capture()
+            for launch in held:
+                launch()
+            graph = self.stream.end_capture()
+        stream = self.stream
+
+        def play(_: object = held) -> None:
+            graph.launch(stream)
+
+        return play
+
+    def finish(self) -> None:
+        self.stream.synchronize()
+
+    def timed(self, launch: Launch) -> int:
+        import cupy
+
+        start, stop = cupy.cuda.Event(), cupy.cuda.Event()
+        start.record(self.stream)
+        launch()
+        stop.record(self.stream)
+        stop.synchronize()
+        return int(cupy.cuda.get_elapsed_time(start, stop) * 1e6)
+
+
+def _pointer(array: Array) -> Any:
+    import ctypes
+
+    return ctypes.c_void_p(array.ctypes.data)

@@ -1,0 +1,110 @@
+"""What a device's driver does: memory, functions and launches, all carried out in the order they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from threading import RLock
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from burnx.gpu.code import Code, Limits
+from burnx.gpu.dialects import Dialect
+
+Array = np.ndarray[Any, Any]
+Memory: TypeAlias = Any  # of the driver's own kind, counted in bytes
+Place: TypeAlias = tuple[Memory, int]  # memory, bytes from its start
+Function: TypeAlias = Any
+Launch: TypeAlias = Callable[[], None]
+
+
+@dataclass(slots=True, eq=False)
+class Arena:
+    """The memory in which calls work, one after the other; ``user`` is the plan that used it last."""
+
+    memory: Memory = None
+    size: int = 0
+    user: Any = None
+
+
+class Driver(Protocol):
+    """A device.  One call at a time uses it: whoever does holds ``lock``.
+
+    ``workers``: groups that run at once where each needs scratch memory of its own.  ``functions`` are those that were
+    built, by kernel and form.
+    """
+
+    name: str
+    about: str
+    dialect: Dialect
+    limits: Limits
+    workers: int
+    lock: RLock
+    arena: Arena
+    functions: dict[tuple[str, Any], tuple[Code, Function]]
+
+    def allocate(self, size_bytes: int) -> Memory:
+        """Memory that goes back when nobody refers to it.
+
+        Raises: ModelError if there is not enough.
+        """
+
+    def upload(self, place: Place, array: Array) -> None:
+        """Put an array's bytes there; the array may change as soon as this returns."""
+
+    def download(self, place: Place, array: Array) -> None:
+        """Fill an array from there, after all that was asked for before."""
+
+    def copy(self, target: Place, source: Place, size_bytes: int) -> None: ...
+
+    def fill(self, place: Place, size_bytes: int, byte: int) -> None: ...
+
+    def build(self, codes: Sequence[Code]) -> list[Function]:
+        """The functions of codes, of which each has a name of its own."""
+
+    def bind(
+        self,
+        function: Function,
+        code: Code,
+        groups: tuple[int, int, int],
+        places: Sequence[Place],
+        sizes: Sequence[int],
+    ) -> Launch:
+        """A launch with its arguments; ``places`` are the buffers, the guards and the error flag, in this order."""
+
+    def record(self, launches: Sequence[Launch]) -> Launch:
+        """Launches as one."""
+
+    def finish(self) -> None:
+        """Wait until all is done."""
+
+    def timed(self, launch: Launch) -> int:
+        """Nanoseconds that a launch takes on the device."""
+
+
+@dataclass(slots=True, eq=False)
+class DeviceArray:
+    """An array in a device's memory."""
+
+    driver: Driver
+    place: Place
+    shape: tuple[int, ...]
+    dtype: Any
+    _host: Array | None = field(default=None, repr=False)
+
+    @property
+    def nbytes(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64)) * int(np.dtype(self.dtype).itemsize)
+
+    def numpy(self) -> Array:
+        """A copy on the host."""
+        array = np.empty(self.shape, self.dtype)
+        if array.nbytes:
+            with self.driver.lock:
+                self.driver.download(self.place, array)
+        return array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        array = self.numpy()
+        return array if dtype is None else array.astype(dtype, copy=False)

@@ -1,0 +1,262 @@
+"""A segment on a device: planned for each set of sizes, bound to memory, and run."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from burnx.errors import ShapeError
+from burnx.fusion.storage import Storage
+from burnx.program import Instruction, Var
+from burnx.runtime.compiled.checks import check_sizes
+from burnx.runtime.devices.gpu.driver import Array, DeviceArray, Driver, Launch, Place
+from burnx.runtime.devices.gpu.flow import Flow, Run
+from burnx.runtime.devices.gpu.plans import Plan, Planned, Work, make_plan
+
+PLANS_MOST = 16  # sets of sizes that are kept ready
+AT_ONCE = 16  # turns of an open loop that are launched before the host asks whether there are more
+
+
+class Failed(Exception):
+    """A kernel met an index outside its axis, or a body that may never run has sizes that do not fit."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Details:
+    """``demands`` are checked for each set of sizes; ``inner_demands`` are those of bodies that may never run."""
+
+    work: Work
+    demands: Sequence[Instruction]
+    inner_demands: Sequence[Instruction]
+    symbols: tuple[str, ...]
+
+
+@dataclass(slots=True, eq=False)
+class _Bound:
+    """A plan in an arena: launches that are ready, and the whole as one where no question to the host is in it."""
+
+    plan: Plan
+    memory: Any
+    launches: list[Launch | None]
+    whole: Launch | None = None
+    runs: int = 0
+
+
+class Native:
+    """A segment's work on a device."""
+
+    def __init__(
+        self, ends: tuple[tuple[Var, ...], tuple[Var, ...]], details: Details, driver: Driver
+    ) -> None:
+        self.inputs, self.outputs = ends
+        self.details, self.driver = details, driver
+        self._plans: OrderedDict[tuple[int, ...], _Bound] = OrderedDict()
+
+    def run(
+        self,
+        values: MutableMapping[Var, Any],
+        sizes: Mapping[str, int],
+        stay: Callable[[Var], bool],
+        times_ns: MutableMapping[str, int] | None = None,
+    ) -> None:
+        """Put the segment's outputs into ``values``: on the device where ``stay`` says so.
+
+        Raises: Failed, ShapeError.
+        """
+        driver = self.driver
+        with driver.lock:
+            bound = self._bound(sizes)
+            plan = bound.plan
+            self._enter(bound, values)
+            if plan.checked:
+                driver.fill(self._error, 4, 0)
+            if times_ns is None:
+                self._launch(bound)
+            else:
+                _watch(driver, bound, self.details.work.flows.flow, times_ns)
+            for var, shape, storage in plan.made:
+                values[var] = self._leave(bound, var, shape, storage, stay(var))
+            if plan.checked and self._has_failed():
+                raise Failed
+
+    # --- memory -----------------------------------------------------------------------------------------------------
+
+    @property
+    def _error(self) -> Place:
+        return self.driver.arena.memory, 0
+
+    def _has_failed(self) -> bool:
+        found = np.zeros(1, np.int32)
+        self.driver.download(self._error, found)
+        return bool(found[0])
+
+    def _place(self, plan: Plan, storage: Storage) -> Place:
+        root = storage.root
+        if root.role == "constant":
+            place: Place = self.details.work.constants[root]
+            return place
+        return self.driver.arena.memory, HEAD + plan.offsets[root]
+
+    def _enter(self, bound: _Bound, values: Mapping[Var, Any]) -> None:
+        driver, plan = self.driver, bound.plan
+        if driver.arena.user is not bound:
+            _clear(driver, plan)
+            driver.arena.user = bound
+        for var, shape, storage in plan.given:
+            place = self._place(plan, storage)
+            value = values[var]
+            if isinstance(value, DeviceArray) and value.driver is driver:
+                if value.shape != shape:
+                    raise ShapeError(f"a value of shape {shape} is needed here, not {value.shape}")
+                driver.copy(place, value.place, value.nbytes)
+            else:
+                array = _laid_out(value, shape, storage.dtype)
+                if array.nbytes:
+                    driver.upload(place, array)
+
+    def _leave(
+        self, bound: _Bound, var: Var, shape: tuple[int, ...], storage: Storage, stays: bool
+    ) -> Any:
+        driver = self.driver
+        array = np.empty(shape, storage.dtype) if not stays else None
+        place = self._place(bound.plan, storage)
+        if array is None:
+            size = int(np.prod(shape, dtype=np.int64)) * storage.dtype.itemsize
+            target: Place = (driver.allocate(max(size, 1)), 0)
+            driver.copy(target, place, size)
+            return DeviceArray(driver, target, shape, storage.dtype)
+        if array.nbytes:
+            driver.download(place, array)
+        return array
+
+    # --- launches ---------------------------------------------------------------------------------------------------
+
+    def _bound(self, sizes: Mapping[str, int]) -> _Bound:
+        key = tuple(sizes[name] for name in self.details.symbols)
+        bound = self._plans.get(key)
+        if bound is None:
+            bound = _Bound(self._make_plan(sizes), None, [])
+            self._plans[key] = bound
+            while len(self._plans) > PLANS_MOST:
+                self._plans.popitem(last=False)
+        arena = self.driver.arena
+        size = HEAD + bound.plan.size
+        if arena.memory is None or arena.size < size:
+            arena.memory = arena.user = None
+            arena.memory, arena.size = self.driver.allocate(size), size
+        if bound.memory is not arena.memory:
+            self._bind(bound)
+        return bound
+
+    def _make_plan(self, sizes: Mapping[str, int]) -> Plan:
+        check_sizes(self.details.demands, sizes)
+        try:
+            check_sizes(self.details.inner_demands, sizes)
+        except ShapeError as error:  # whether that body runs is not known here
+            raise Failed from error
+        return make_plan(self.details.work, sizes, (self.inputs, self.outputs), self.driver)
+
+    def _bind(self, bound: _Bound) -> None:
+        bound.memory, bound.whole, bound.runs = self.driver.arena.memory, None, 0
+        bound.launches = [self._bind_one(bound.plan, each) for each in bound.plan.launches]
+
+    def _bind_one(self, plan: Plan, planned: Planned) -> Launch | None:
+        if 0 in planned.groups:
+            return None
+        places = [self._place(plan, storage) for storage in planned.storages]
+        return self.driver.bind(
+            planned.function, planned.code, planned.groups, [*places, self._error], planned.sizes
+        )
+
+    def _launch(self, bound: _Bound) -> None:
+        """Launch all; from the second call on as one, if no question to the host is among them."""
+        flow = self.details.work.flows.flow
+        bound.runs += 1
+        if bound.whole is None and bound.runs > 1:
+            listed = _listed(flow, bound.launches)
+            if listed is not None and len(listed) <= RECORDED_MOST:
+                bound.whole = self.driver.record(listed)
+        if bound.whole is not None:
+            bound.whole()
+        else:
+            self._walk(bound, flow)
+
+    def _walk(self, bound: _Bound, flow: Sequence[Flow]) -> None:
+        for each in flow:
+            if isinstance(each, Run):
+                launch = bound.launches[each.line]
+                if launch is not None:
+                    launch()
+            elif each.count is not None:
+                for _ in range(each.count):
+                    self._walk(bound, each.body)
+            else:
+                assert each.running is not None
+                while self._is_true(bound.plan, each.running):
+                    for _ in range(AT_ONCE):
+                        self._walk(bound, each.body)
+
+    def _is_true(self, plan: Plan, storage: Storage) -> bool:
+        found = np.zeros(1, np.uint8)
+        self.driver.download(self._place(plan, storage), found)
+        return bool(found[0])
+
+
+HEAD = 256  # bytes in front of an arena: the error flag
+RECORDED_MOST = 20_000
+
+
+def _clear(driver: Driver, plan: Plan) -> None:
+    """The zeros, and other numbers, around data that kernels read and never write."""
+    memory, (start, stop) = driver.arena.memory, plan.layout.zeroed
+    if stop > start:
+        driver.fill((memory, HEAD + start), stop - start, 0)
+    for first, last, byte in plan.layout.filled:
+        driver.fill((memory, HEAD + first), last - first, byte)
+
+
+def _listed(flow: Sequence[Flow], launches: Sequence[Launch | None]) -> list[Launch] | None:
+    """All launches in order; None where only the host can say how many there are."""
+    found: list[Launch] = []
+    for each in flow:
+        if isinstance(each, Run):
+            launch = launches[each.line]
+            if launch is not None:
+                found.append(launch)
+            continue
+        inner = _listed(each.body, launches) if each.count is not None else None
+        if inner is None:
+            return None
+        found += inner * (each.count or 0)
+    return found
+
+
+def _watch(
+    driver: Driver, bound: _Bound, flow: Sequence[Flow], times_ns: MutableMapping[str, int]
+) -> None:
+    """Launch one by one, and add what each takes on the device, by kind of kernel and node."""
+    for each in _all_runs(flow):
+        launch, planned = bound.launches[each.line], bound.plan.launches[each.line]
+        if launch is not None:
+            label = f"{planned.kind} {planned.place}".rstrip()
+            times_ns[label] = times_ns.get(label, 0) + driver.timed(launch)
+
+
+def _all_runs(flow: Sequence[Flow]) -> Iterator[Run]:
+    for each in flow:
+        if isinstance(each, Run):
+            yield each
+        else:
+            for _ in range(each.count if each.count is not None else AT_ONCE):
+                yield from _all_runs(each.body)
+
+
+def _laid_out(value: Any, shape: tuple[int, ...], dtype: Any) -> Array:
+    array = np.asarray(value)
+    if array.shape != shape:
+        raise ShapeError(f"a value of shape {shape} is needed here, not {array.shape}")
+    return np.require(array, dtype, ["C"])

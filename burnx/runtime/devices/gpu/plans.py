@@ -1,0 +1,140 @@
+"""A segment's launches for given sizes: forms, groups, and where everything lies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from burnx.fusion.storage import Storage
+from burnx.gpu.code import Code
+from burnx.gpu.emitter import choose, write
+from burnx.kernels.ir import Kernel, Lookup, walk
+from burnx.kernels.text import kernel_text
+from burnx.program import Var
+from burnx.runtime.compiled.layout import Layout, place_all, size_bytes
+from burnx.runtime.devices.gpu.driver import Driver, Function
+from burnx.runtime.devices.gpu.flow import Flows, Run, Turns, task_of
+from burnx.shape import evaluate
+
+Sizes = Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Work:
+    """What a segment does, whatever the sizes.  ``texts`` name the kernels; ``constants`` lie on the device."""
+
+    flows: Flows
+    texts: tuple[str, ...]
+    memory: Mapping[Var, Storage]
+    constants: Mapping[Storage, Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Planned:
+    """One launch: its function, groups (none: nothing to do), buffers with the guards last, and sizes."""
+
+    code: Code
+    function: Function
+    groups: tuple[int, int, int]
+    storages: tuple[Storage, ...]
+    sizes: tuple[int, ...]
+    place: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """``ends`` are (value, shape, storage) of what enters and of what leaves; their memory is part of the arena."""
+
+    launches: tuple[Planned, ...]
+    offsets: Mapping[Storage, int]
+    layout: Layout
+    size: int
+    given: tuple[tuple[Var, tuple[int, ...], Storage], ...]
+    made: tuple[tuple[Var, tuple[int, ...], Storage], ...]
+    checked: bool  # whether a kernel may find an index outside its axis
+
+
+def make_plan(
+    work: Work, sizes: Sizes, ends: tuple[Sequence[Var], Sequence[Var]], driver: Driver
+) -> Plan:
+    """The plan of a segment; what it needs is built, if it was not yet."""
+    for storage in work.memory.values():
+        size_bytes(storage, sizes)
+    launches = _plan_launches(work, sizes, driver)
+    layout = place_all(work.flows.lines, sizes, driver.workers)
+    offsets = dict(layout.offsets)
+    given = _shaped(work, ends[0], sizes)
+    made = _shaped(work, ends[1], sizes)
+    total = layout.size
+    for _, _, storage in (*given, *made):
+        if storage.root not in offsets and storage.role != "constant":
+            offsets[storage.root] = total
+            total += -(-size_bytes(storage.root, sizes) // _ALIGNMENT) * _ALIGNMENT
+    kernels = work.flows.kernels
+    checked = any(isinstance(each, Lookup) for one in kernels for each in walk(one.body))
+    return Plan(tuple(launches), offsets, layout, total, given, made, checked)
+
+
+_ALIGNMENT = 256
+
+
+def _shaped(
+    work: Work, values: Sequence[Var], sizes: Sizes
+) -> tuple[tuple[Var, tuple[int, ...], Storage], ...]:
+    return tuple(
+        (var, tuple(evaluate(size, sizes) for size in work.memory[var].shape), work.memory[var])
+        for var in values
+        if var in work.memory
+    )
+
+
+def _plan_launches(work: Work, sizes: Sizes, driver: Driver) -> list[Planned]:
+    flows, chosen = work.flows, []
+    for line, kernel in enumerate(flows.kernels):
+        task = task_of(flows, line)
+        numbers = tuple(evaluate(size, sizes) for size in task.sizes)
+        named = dict(zip(kernel.sizes, numbers, strict=True))
+        form = choose(kernel, driver.limits, named, _guards_of(flows, line))
+        chosen.append((kernel, work.texts[line], form, named, task))
+    _build(driver, [(kernel, text, form) for kernel, text, form, _, _ in chosen])
+    launches = []
+    for _, text, form, named, task in chosen:
+        code, function = driver.functions[text, form]
+        groups = code.groups(named, driver.workers)
+        fixed = dict(form.fixed)
+        passed = tuple(number for name, number in named.items() if name not in fixed)
+        launches.append(
+            Planned(code, function, groups, task.storages, passed, task.place, task.kind)
+        )
+    return launches
+
+
+def _guards_of(flows: Flows, line: int) -> tuple[bool, ...]:
+    found: list[Any] = list(flows.flow)
+    while found:
+        each = found.pop()
+        if isinstance(each, Turns):
+            found.extend(each.body)
+        elif isinstance(each, Run) and each.line == line:
+            return tuple(guard.value for guard in each.guards)
+    return ()
+
+
+def _build(driver: Driver, wanted: Sequence[tuple[Kernel, str, Any]]) -> None:
+    """Build the functions that are not there, all together."""
+    missing: dict[tuple[str, Any], Code] = {}
+    for kernel, text, form in wanted:
+        if (text, form) not in driver.functions and (text, form) not in missing:
+            missing[text, form] = write(kernel, driver.dialect, form)
+    if not missing:
+        return
+    by_name = {code.name: code for code in missing.values()}
+    built = dict(zip(by_name, driver.build(list(by_name.values())), strict=True))
+    for key, code in missing.items():
+        driver.functions[key] = (code, built[code.name])
+
+
+def name_kernels(kernels: Sequence[Kernel]) -> tuple[str, ...]:
+    return tuple(kernel_text(kernel) for kernel in kernels)

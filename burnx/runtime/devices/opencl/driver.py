@@ -1,0 +1,192 @@
+"""The driver of OpenCL devices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from threading import RLock
+from typing import Any
+
+import numpy as np
+
+from burnx.errors import DeviceError, ModelError
+from burnx.gpu.code import Code, Limits
+from burnx.gpu.dialects import OPENCL, Dialect
+from burnx.gpu.emitter import prelude
+from burnx.runtime.devices.gpu.driver import Arena, Array, Launch, Place
+
+WHAT_TO_INSTALL = "pip install pyopencl, and for a device without a driver of its own pip install pocl-binary-distribution"
+WORKERS_OF_A_UNIT = 16
+
+
+def list_devices() -> list[tuple[str, str]]:
+    """The names of the devices that are here, and what they are; none where pyopencl is not."""
+    try:
+        found = _all_devices()
+    except DeviceError:
+        return []
+    return [
+        (f"opencl:{number}", f"{device.name.strip()}, {device.platform.name.strip()}")
+        for number, device in enumerate(found)
+    ]
+
+
+def _all_devices() -> list[Any]:
+    try:
+        import pyopencl
+    except ImportError as error:
+        raise DeviceError(f"opencl needs pyopencl: {WHAT_TO_INSTALL}") from error
+    try:
+        platforms = pyopencl.get_platforms()
+    except pyopencl.Error as error:
+        raise DeviceError(f"no OpenCL driver is installed: {WHAT_TO_INSTALL}") from error
+    return [device for platform in platforms for device in platform.get_devices()]
+
+
+@cache
+def find_driver(name: str) -> OpenCL:
+    """The driver of ``opencl:<number>``.
+
+    Raises: DeviceError if pyopencl, a driver or that device is missing.
+    """
+    import pyopencl
+
+    devices = _all_devices()
+    number = int(name.split(":")[1])
+    if number >= len(devices):
+        raise DeviceError(f"there is no device {name!r}; OpenCL has {len(devices)} here")
+    device = devices[number]
+    context = pyopencl.Context([device])
+    profiled = pyopencl.command_queue_properties.PROFILING_ENABLE
+    queue = pyopencl.CommandQueue(context, device, profiled)
+    return OpenCL(name, device, queue)
+
+
+@dataclass(slots=True, eq=False)
+class OpenCL:
+    """An OpenCL device with one queue, in order."""
+
+    name: str
+    device: Any
+    queue: Any
+    dialect: Dialect = OPENCL
+    lock: RLock = field(default_factory=RLock)
+    arena: Arena = field(default_factory=Arena)
+    functions: dict[tuple[str, Any], tuple[Code, Any]] = field(default_factory=dict)
+    pool: Any = None
+    about: str = ""
+    limits: Limits = Limits()
+    workers: int = 1
+
+    def __post_init__(self) -> None:
+        from pyopencl.tools import ImmediateAllocator, MemoryPool
+
+        self.pool = MemoryPool(ImmediateAllocator(self.queue))
+        device = self.device
+        self.about = f"{device.name.strip()}, {device.platform.name.strip()}"
+        self.limits = Limits(
+            threads=min(device.max_work_group_size, 256),
+            local_bytes=min(device.local_mem_size, 32768),
+            units=device.max_compute_units,
+        )
+        self.workers = max(device.max_compute_units * WORKERS_OF_A_UNIT, 256)
+
+    def allocate(self, size_bytes: int) -> Any:
+        import pyopencl
+
+        try:
+            return self.pool.allocate(size_bytes)
+        except pyopencl.Error as error:
+            raise ModelError(f"{self.name}: not enough memory, {size_bytes} bytes: {error}") from error
+
+    def upload(self, place: Place, array: Array) -> None:
+        import pyopencl
+
+        pyopencl.enqueue_copy(
+            self.queue, place[0], _bytes_of(array), dst_offset=place[1], is_blocking=True
+        )
+
+    def download(self, place: Place, array: Array) -> None:
+        import pyopencl
+
+        pyopencl.enqueue_copy(
+            self.queue, _bytes_of(array), place[0], src_offset=place[1], is_blocking=True
+        )
+
+    def copy(self, target: Place, source: Place, size_bytes: int) -> None:
+        import pyopencl
+
+        if size_bytes:
+            pyopencl.enqueue_copy(
+                self.queue,
+                target[0],
+                source[0],
+                byte_count=size_bytes,
+                src_offset=source[1],
+                dst_offset=target[1],
+            )
+
+    def fill(self, place: Place, size_bytes: int, byte: int) -> None:
+        import pyopencl
+
+        pyopencl.enqueue_fill_buffer(self.queue, place[0], np.uint8(byte), place[1], size_bytes)
+
+    def build(self, codes: Sequence[Code]) -> list[Any]:
+        import pyopencl
+
+        needs = frozenset[str]().union(*(code.needs for code in codes))
+        text = "\n".join([prelude(self.dialect, needs), *(code.text for code in codes)])
+        try:
+            program = pyopencl.Program(self.queue.context, text).build(list(self.dialect.options))
+        except pyopencl.RuntimeError as error:
+            raise DeviceError(f"{self.name} does not take a kernel: {error}") from error
+        return [(program, code.name) for code in codes]
+
+    def bind(
+        self,
+        function: Any,
+        code: Code,
+        groups: tuple[int, int, int],
+        places: Sequence[Place],
+        sizes: Sequence[int],
+    ) -> Launch:
+        import pyopencl
+
+        program, name = function
+        kernel = pyopencl.Kernel(program, name)
+        count = len(places) - 1 - len(code.form.guards)
+        number = np.int64 if code.form.wide else np.int32
+        arguments: list[Any] = []
+        for memory, offset in places[:count]:
+            arguments += [memory, np.uint64(offset)]
+        arguments += [number(size) for size in sizes]
+        for memory, offset in places[count:]:
+            arguments += [memory, np.uint64(offset)]
+        kernel.set_args(*arguments)
+        group = code.form.group
+        whole, local = (groups[0] * group, groups[1], groups[2]), (group, 1, 1)
+        queue, enqueue = self.queue, pyopencl.enqueue_nd_range_kernel
+        return lambda: enqueue(queue, kernel, whole, local)
+
+    def record(self, launches: Sequence[Launch]) -> Launch:
+        """The launches, whose arguments stay set, one behind the other."""
+        held = tuple(launches)
+
+        def play() -> None:
+            for launch in held:
+                launch()
+
+        return play
+
+    def finish(self) -> None:
+        self.queue.finish()
+
+    def timed(self, launch: Launch) -> int:
+        event: Any = launch()
+        event.wait()
+        return int(event.profile.end - event.profile.start)
+
+
+def _bytes_of(array: Array) -> Array:
+    return array.reshape(-1).view(np.uint8)
