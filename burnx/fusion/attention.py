@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from burnx.dtype import DType
 from burnx.fusion.behind import Behind, write_behind
 from burnx.fusion.clusters import Cluster, Uses, row_shape
 from burnx.fusion.expressions import Expressions, Index, dtype_of, shape_of
@@ -197,9 +198,15 @@ def _score(
     inner = variables(at, one.shape, one.inner)
     column = at.variable(two.shape[two.free[0]])
     left = strided(
-        strip.scheduler, at, one.var, index_of(one, strip.batch, [strip.row], inner), strip.stored(one)
+        strip.scheduler,
+        at,
+        one.var,
+        index_of(one, strip.batch, [strip.row], inner),
+        strip.stored(one),
     )
-    right = lanes_of(strip.scheduler, at, two, index_of(two, strip.batch, [column], inner), strip.stored(two))
+    right = lanes_of(
+        strip.scheduler, at, two, index_of(two, strip.batch, [column], inner), strip.stored(two)
+    )
     name = at.name("p")
 
     def hold(made: Behind, var: Var) -> None:
@@ -263,7 +270,9 @@ def _gather(
     if place[left.free[0]] != row or place[left.inner[0]] != inner:
         raise KeyError(place)
     columns = variables(at, right.shape, right.free)
-    values = lanes_of(scheduler, at, right, index_of(right, batch, columns, [inner]), strip.stored(right))
+    values = lanes_of(
+        scheduler, at, right, index_of(right, batch, columns, [inner]), strip.stored(right)
+    )
     name = at.name("p")
     order = tuple(range(len(shape_of(last.seed.outputs[0]))))
     behind = write_behind(

@@ -61,9 +61,7 @@ def find_device(name: str | Device | None = None) -> Device:
     if kind in _KINDS and (number.isascii() and number.isdigit() or wanted == kind):
         full = f"{kind}:{int(number or 0)}"
         return Device(full, importlib.import_module(_ROOM + kind).find_driver(full).about)
-    raise DeviceError(
-        f"there is no device {wanted!r}; available: {', '.join(map(str, devices()))}"
-    )
+    raise DeviceError(f"there is no device {wanted!r}; available: {', '.join(map(str, devices()))}")
 
 
 def devices() -> tuple[Device, ...]:

@@ -115,7 +115,9 @@ class Cuda:
             with cupy.cuda.Device(self.number), self.stream:
                 return cupy.cuda.alloc(size_bytes)
         except cupy.cuda.memory.OutOfMemoryError as error:
-            raise ModelError(f"{self.name}: not enough memory, {size_bytes} bytes: {error}") from error
+            raise ModelError(
+                f"{self.name}: not enough memory, {size_bytes} bytes: {error}"
+            ) from error
 
     def upload(self, place: Place, array: Array) -> None:
         memory, offset = place

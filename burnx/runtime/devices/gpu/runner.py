@@ -70,7 +70,9 @@ class Runner(Interpreter):
                 else:
                     self._fetch(unit, values)
                     self.step(unit, values, known)
-        except Failed:  # the reference knows what is wrong; it may be something that it never comes to
+        except (
+            Failed
+        ):  # the reference knows what is wrong; it may be something that it never comes to
             there = [_here(value) for value in inputs], [_here(value) for value in captured]
             return Interpreter().run(program, *there, sizes)
         return [var.array if var.array is not None else values[var] for var in made.results]

@@ -98,7 +98,9 @@ class OpenCL:
         try:
             return self.pool.allocate(size_bytes)
         except pyopencl.Error as error:
-            raise ModelError(f"{self.name}: not enough memory, {size_bytes} bytes: {error}") from error
+            raise ModelError(
+                f"{self.name}: not enough memory, {size_bytes} bytes: {error}"
+            ) from error
 
     def upload(self, place: Place, array: Array) -> None:
         import pyopencl
