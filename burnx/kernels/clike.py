@@ -1,14 +1,19 @@
-"""A kernel as C: what it computes, in plain loops, for people who read C."""
+"""A kernel as C: what it computes, in plain loops, for people who read C.
+
+``Writer`` is also what the emitter of OpenCL C and CUDA C++ writes the work of one thread with: it replaces the words.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 from burnx.dtype import DType, dtype_name, float32, is_float
 from burnx.kernels.ir import (
     Apply,
+    Buffer,
     Carry,
     Cast,
     Constant,
@@ -25,6 +30,7 @@ from burnx.kernels.ir import (
     Statement,
     Store,
     Value,
+    operands,
     walk,
 )
 from burnx.kernels.spelling import spell
@@ -38,14 +44,16 @@ _INFIX = {
 }  # fmt: skip
 _PREFIX = {"neg": "-", "not": "!", "bit_not": "~"}
 _NEUTRAL = {"add": "0", "mul": "1", "and": "true", "or": "false"}
+Loops = Sequence[tuple[str, Dim]]
+Tables = Mapping[type, Callable[..., Any]]
 
 
 def clike(kernel: Kernel) -> str:
-    """The text of a C function; helpers such as ``max`` and dtypes that C lacks are named as in burnx."""
-    writer = _Writer()
+    """The text of a C function; functions such as ``max`` and dtypes that C lacks are named as in burnx."""
+    writer = Writer()
     written = {id(each.buffer) for each in walk(kernel.body) if isinstance(each, Store)}
     arguments = [
-        f"{'' if id(buffer) in written else 'const '}{c_type(buffer.dtype)} *{buffer.name}"
+        f"{'' if id(buffer) in written else 'const '}{writer.type_of(buffer.dtype)} *{buffer.name}"
         for buffer in kernel.buffers
     ]
     arguments += [f"int64_t {name}" for name in kernel.sizes]
@@ -55,24 +63,15 @@ def clike(kernel: Kernel) -> str:
     return "\n".join(writer.lines) + "\n"
 
 
-def c_type(dtype: DType) -> str:
-    name = dtype_name(dtype)
-    is_standard = name.lstrip("u").startswith("int") and name.lstrip("uint") in (
-        "8",
-        "16",
-        "32",
-        "64",
-    )
-    return f"{name}_t" if is_standard else _TYPES.get(name, name)
-
-
 @dataclass(slots=True)
-class _Writer:
-    """The lines so far, and how many values were given names."""
+class Writer:
+    """The lines so far, and how many values were given names.  The methods below ``loops`` are its words."""
 
     lines: list[str] = field(default_factory=list)
     depth: int = 0
     count: int = 0
+    value_words: ClassVar[Tables]
+    statement_words: ClassVar[Tables]
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
@@ -87,29 +86,96 @@ class _Writer:
 
     def body(self, body: Sequence[Statement]) -> None:
         for statement in body:
-            _STATEMENTS[type(statement)](self, statement)
+            self.statement_words[type(statement)](self, statement)
 
     def values(self, values: Sequence[Value]) -> list[str]:
-        def name(value: Value, text: str) -> str:
-            self.count += 1
-            self.line(f"{c_type(value.dtype)} _{self.count} = {bare(text)};")
-            return f"_{self.count}"
-
-        return spell(values, lambda value, parts: _VALUES[type(value)](value, parts), name)
+        return spell(values, self.write_value, self.name_value, self.parts)
 
     def value(self, value: Value) -> str:
         return bare(self.values([value])[0])
 
+    def write_value(self, value: Value, parts: list[str]) -> str:
+        return self.value_words[type(value)](self, value, parts)
+
+    def name_value(self, value: Value, text: str) -> str:
+        self.count += 1
+        self.line(f"{self.type_of(value.dtype)} _{self.count} = {bare(text)};")
+        return f"_{self.count}"
+
     @contextmanager
-    def loops(self, loops: Sequence[tuple[str, Dim]]) -> Iterator[None]:
+    def loops(self, loops: Loops) -> Iterator[None]:
         """Nested loops around what is written inside."""
         if not loops:
             yield
             return
         (variable, extent), *inner = loops
-        head = f"for (int64_t {variable} = 0; {variable} < {c_dim(extent)}; {variable}++)"
+        end = self.dim(extent)
+        name = self.declare(variable, "i")
+        head = f"for ({self.index_type} {name} = 0; {name} < {end}; {name}++)"
         with self.block(head), self.loops(inner):
             yield
+
+    # --- words ------------------------------------------------------------------------------------------------------
+
+    @property
+    def index_type(self) -> str:
+        return "int64_t"
+
+    def type_of(self, dtype: DType) -> str:
+        return c_type(dtype)
+
+    def dim(self, dim: Dim) -> str:
+        return str(dim).replace(" // ", " / ")
+
+    def declare(self, name: str, stem: str) -> str:
+        """What a name is called from here on."""
+        return name
+
+    def called(self, name: str) -> str:
+        return name
+
+    def parts(self, value: Value) -> tuple[Value, ...]:
+        """The values whose texts are needed before that of ``value``."""
+        return operands(value)
+
+    def place(self, buffer: Buffer, index: Dim) -> str:
+        return f"{buffer.name}[{self.dim(index)}]"
+
+    def apply(self, function: str, arguments: Sequence[str], dtype: DType) -> str:
+        """A scalar function of arguments of a dtype."""
+        if function in _INFIX:
+            return f"({arguments[0]} {_INFIX[function]} {arguments[1]})"
+        if function in _PREFIX:
+            return f"({_PREFIX[function]}{arguments[0]})"
+        if function == "select":
+            return f"({arguments[0]} ? {arguments[1]} : {arguments[2]})"
+        return f"{function}({', '.join(map(bare, arguments))})"
+
+    def cast(self, text: str, source: DType, target: DType, saturate: bool = True) -> str:
+        return f"({self.type_of(target)}){text}"
+
+    def constant(self, number: float | int | bool, dtype: DType) -> str:
+        return _constant(number, dtype)
+
+    def neutral(self, function: str, dtype: DType) -> str:
+        return _neutral(function, dtype)
+
+    def combined(self, function: str, place: str, value: str, dtype: DType) -> str:
+        """A place combined with a value: ``x += y;`` or ``x = max(x, y);``"""
+        if function in ("add", "mul") and is_float(dtype):
+            return f"{place} {_INFIX[function]}= {value};"
+        return f"{place} = {bare(self.apply(function, [place, value], dtype))};"
+
+
+def c_type(dtype: DType) -> str:
+    name = dtype_name(dtype)
+    is_standard = name.lstrip("u").startswith("int") and name.lstrip("uint") in (
+        "8",
+        "16",
+        "32",
+        "64",
+    )
+    return f"{name}_t" if is_standard else _TYPES.get(name, name)
 
 
 def bare(text: str) -> str:
@@ -124,101 +190,18 @@ def bare(text: str) -> str:
     return text[1:-1]
 
 
-def c_dim(dim: Dim) -> str:
-    return str(dim).replace(" // ", " / ")
-
-
 # --- values ---------------------------------------------------------------------------------------------------------
 
 
-def _load(value: Load, parts: list[str]) -> str:
-    return f"{value.buffer.name}[{c_dim(value.index)}]"
-
-
-def _constant(value: Constant, parts: list[str]) -> str:
-    if isinstance(value.value, bool):
-        return "true" if value.value else "false"
-    number = float(value.value)
-    if number != number or abs(number) == float("inf"):
-        return "NAN" if number != number else "INFINITY" if number > 0 else "-INFINITY"
-    if not is_float(value.dtype):
-        return str(value.value)
-    return f"{number}{'f' if value.dtype == float32 else ''}"
-
-
-def _apply(value: Apply, parts: list[str]) -> str:
-    if value.function in _INFIX:
-        return f"({parts[0]} {_INFIX[value.function]} {parts[1]})"
-    if value.function in _PREFIX:
-        return f"({_PREFIX[value.function]}{parts[0]})"
-    if value.function == "select":
-        return f"({parts[0]} ? {parts[1]} : {parts[2]})"
-    return f"{value.function}({', '.join(map(bare, parts))})"
-
-
-def _cast(value: Cast, parts: list[str]) -> str:
-    if value.bits:
-        return f"bits_as_{dtype_name(value.dtype)}({bare(parts[0])})"
-    return f"({c_type(value.dtype)}){parts[0]}"
-
-
-def _position(value: Position, parts: list[str]) -> str:
-    return f"({c_type(value.dtype)})({c_dim(value.index)})"
-
-
-def _inside(value: Inside, parts: list[str]) -> str:
-    checks = " && ".join(
-        f"{c_dim(low)} <= {c_dim(index)} && {c_dim(index)} < {c_dim(high)}"
-        for low, index, high in value.checks
-    )
-    return f"({checks} ? {parts[0]} : {parts[1]})"
-
-
-_VALUES: dict[type, Callable[..., str]] = {
-    Load: _load,
-    Constant: _constant,
-    Apply: _apply,
-    Cast: _cast,
-    Position: _position,
-    Inside: _inside,
-    Local: lambda value, parts: value.name,
-}
-
-# --- statements -----------------------------------------------------------------------------------------------------
-
-
-def _combined(function: str, place: str, value: str) -> str:
-    """``place`` combined with a value: ``x += y`` or ``x = max(x, y)``."""
-    if function in ("add", "mul"):
-        return f"{place} {_INFIX[function]}= {value};"
-    if function in _INFIX:
-        return f"{place} = {place} {_INFIX[function]} {value};"
-    return f"{place} = {function}({place}, {value});"
-
-
-def _store(writer: _Writer, statement: Store) -> None:
-    value = writer.value(statement.value)
-    place = f"{statement.buffer.name}[{c_dim(statement.index)}]"
-    function = statement.combine
-    writer.line(_combined(function, place, value) if function else f"{place} = {value};")
-
-
-def _let(writer: _Writer, statement: Let) -> None:
-    value = writer.value(statement.value)
-    writer.line(f"{c_type(statement.value.dtype)} {statement.name} = {value};")
-
-
-def _lookup(writer: _Writer, statement: Lookup) -> None:
-    value, name = writer.value(statement.value), statement.name
-    writer.line(f"int64_t {name} = checked_index({value}, {c_dim(statement.limit)});")
-
-
-def _loop(writer: _Writer, loop: Loop) -> None:
-    notes = [note for note in ("parallel", "lanes") if getattr(loop, note)]
-    if notes:
-        writer.line(f"// {', '.join(notes)}")
-    with writer.loops([(loop.variable, loop.extent)]):
-        writer.body(loop.body)
+def _constant(number: float | int | bool, dtype: DType) -> str:
+    if isinstance(number, bool):
+        return "true" if number else "false"
+    wide = float(number)
+    if wide != wide or abs(wide) == float("inf"):
+        return "NAN" if wide != wide else "INFINITY" if wide > 0 else "-INFINITY"
+    if not is_float(dtype):
+        return str(number)
+    return f"{wide}{'f' if dtype == float32 else ''}"
 
 
 def _neutral(function: str, dtype: DType) -> str:
@@ -229,43 +212,140 @@ def _neutral(function: str, dtype: DType) -> str:
     return f"{dtype_name(dtype).upper()}_{'MAX' if function == 'min' else 'MIN'}"
 
 
-def _fold(writer: _Writer, fold: Fold) -> None:
+def _cast(writer: Writer, value: Cast, parts: list[str]) -> str:
+    if value.bits:
+        return f"bits_as_{dtype_name(value.dtype)}({bare(parts[0])})"
+    return writer.cast(parts[0], value.value.dtype, value.dtype, value.saturate)
+
+
+def _inside(writer: Writer, value: Inside, parts: list[str]) -> str:
+    checks = " && ".join(
+        f"{writer.dim(low)} <= {writer.dim(index)} && {writer.dim(index)} < {writer.dim(high)}"
+        for low, index, high in value.checks
+    )
+    return f"({checks} ? {parts[0]} : {parts[1]})"
+
+
+def _apply(writer: Writer, value: Apply, parts: list[str]) -> str:
+    return writer.apply(value.function, parts, value.arguments[-1].dtype)
+
+
+def _position(writer: Writer, value: Position, parts: list[str]) -> str:
+    return f"({writer.type_of(value.dtype)})({writer.dim(value.index)})"
+
+
+Writer.value_words = {
+    Load: lambda writer, value, parts: writer.place(value.buffer, value.index),
+    Constant: lambda writer, value, parts: writer.constant(value.value, value.dtype),
+    Apply: _apply,
+    Cast: _cast,
+    Position: _position,
+    Inside: _inside,
+    Local: lambda writer, value, parts: writer.called(value.name),
+}
+
+# --- statements -----------------------------------------------------------------------------------------------------
+
+
+def write_store(writer: Writer, statement: Store) -> None:
+    value = writer.value(statement.value)
+    place, function = writer.place(statement.buffer, statement.index), statement.combine
+    dtype = statement.buffer.dtype
+    line = writer.combined(function, place, value, dtype) if function else f"{place} = {value};"
+    writer.line(line)
+
+
+def _let(writer: Writer, statement: Let) -> None:
+    value = writer.value(statement.value)
+    name = writer.declare(statement.name, "v")
+    writer.line(f"{writer.type_of(statement.value.dtype)} {name} = {value};")
+
+
+def _lookup(writer: Writer, statement: Lookup) -> None:
+    value, limit = writer.value(statement.value), writer.dim(statement.limit)
+    name = writer.declare(statement.name, "k")
+    writer.line(f"{writer.index_type} {name} = checked_index({value}, {limit});")
+
+
+def _loop(writer: Writer, loop: Loop) -> None:
+    notes = [note for note in ("parallel", "lanes") if getattr(loop, note)]
+    if notes:
+        writer.line(f"// {', '.join(notes)}")
+    with writer.loops([(loop.variable, loop.extent)]):
+        writer.body(loop.body)
+
+
+def write_totals(writer: Writer, fold: Fold) -> list[str]:
+    """Declare what a fold adds up to; returns what the accumulators are called."""
+    names = []
     for each in fold.accumulators:
         dtype = each.value.dtype
-        writer.line(f"{c_type(dtype)} {each.name} = {_neutral(each.function, dtype)};")
+        names.append(writer.declare(each.name, "v"))
+        start = writer.neutral(each.function, dtype)
+        writer.line(f"{writer.type_of(dtype)} {names[-1]} = {start};")
+    return names
+
+
+def write_turn(writer: Writer, fold: Fold, names: Sequence[str]) -> None:
+    """One turn of a fold."""
+    writer.body(fold.body)
+    texts = writer.values([each.value for each in fold.accumulators])
+    for each, name, text in zip(fold.accumulators, names, texts, strict=True):
+        writer.line(writer.combined(each.function, name, bare(text), each.value.dtype))
+
+
+def _fold(writer: Writer, fold: Fold) -> None:
+    names = write_totals(writer, fold)
     with writer.loops(fold.loops):
-        writer.body(fold.body)
-        texts = writer.values([each.value for each in fold.accumulators])
-        for each, text in zip(fold.accumulators, texts, strict=True):
-            writer.line(_combined(each.function, each.name, bare(text)))
+        write_turn(writer, fold, names)
 
 
-def _carry(writer: _Writer, carry: Carry) -> None:
-    for name, first, _ in carry.carried:
-        writer.line(f"{c_type(first.dtype)} {name} = {writer.value(first)};")
+def write_carry(
+    writer: Writer, carry: Carry, write_body: Callable[[Sequence[Statement]], None]
+) -> None:
+    """A serial loop that carries values; ``write_body`` writes what is inside."""
+    firsts = writer.values([first for _, first, _ in carry.carried])
+    types = [writer.type_of(first.dtype) for _, first, _ in carry.carried]
+    names = [writer.declare(name, "v") for name, _, _ in carry.carried]
+    for type_, name, first in zip(types, names, firsts, strict=True):
+        writer.line(f"{type_} {name} = {bare(first)};")
     with writer.loops([(carry.variable, carry.extent)]):
-        writer.body(carry.body)
+        write_body(carry.body)
         texts = writer.values([following for _, _, following in carry.carried])
-        for (name, first, _), text in zip(carry.carried, texts, strict=True):
-            writer.line(f"{c_type(first.dtype)} next_{name} = {bare(text)};")
-        for name, _, _ in carry.carried:
+        for type_, name, text in zip(types, names, texts, strict=True):
+            writer.line(f"{type_} next_{name} = {bare(text)};")
+        for name in names:
             writer.line(f"{name} = next_{name};")
 
 
-def _contract(writer: _Writer, contract: Contract) -> None:
-    type_ = c_type(contract.dtype)
+def _carry(writer: Writer, carry: Carry) -> None:
+    write_carry(writer, carry, writer.body)
+
+
+def write_sum(writer: Writer, contract: Contract) -> None:
+    """The sum of one row and column, and what is done with it."""
+    dtype, name = contract.dtype, writer.declare(contract.name, "v")
+    writer.line(f"{writer.type_of(dtype)} {name} = {writer.constant(0, dtype)};")
+    with writer.loops(contract.inner):
+        sides = (contract.left, contract.right)
+        parts = [
+            writer.cast(text, side.dtype, dtype) if side.dtype != dtype else text
+            for side, text in zip(sides, writer.values(sides), strict=True)
+        ]
+        product = bare(writer.apply("mul", parts, dtype))
+        writer.line(writer.combined("add", name, product, dtype))
+    writer.body(contract.body)
+
+
+def _contract(writer: Writer, contract: Contract) -> None:
     if contract.packing:
         writer.line(f"// {contract.right.buffer.name} is packed: {contract.packing}")
     with writer.loops([*contract.rows, contract.column]):
-        writer.line(f"{type_} {contract.name} = 0;")
-        with writer.loops(contract.inner):
-            left, right = writer.values([contract.left, contract.right])
-            writer.line(f"{contract.name} += ({type_}){left} * ({type_}){right};")
-        writer.body(contract.body)
+        write_sum(writer, contract)
 
 
-_STATEMENTS: dict[type, Callable[..., None]] = {
-    Store: _store,
+Writer.statement_words = {
+    Store: write_store,
     Let: _let,
     Lookup: _lookup,
     Loop: _loop,

@@ -1,0 +1,130 @@
+"""Which form a kernel takes: by what its body is made of, and by how many turns there are of what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from burnx.gpu.code import Form, Limits
+from burnx.gpu.frame import chain_of, is_parallel, spread_of
+from burnx.gpu.group import spread_nest
+from burnx.gpu.ranges import Range, loops_in, range_of
+from burnx.gpu.threads import divided_loops
+from burnx.kernels.ir import Contract, Fold, Kernel, Loop, Statement, Store, walk
+
+Sizes = Mapping[str, int]
+LONG = 64  # turns that are worth being spread over a group
+_FEW = 2048  # threads to a multiprocessor: with fewer of them a device is not busy
+_X = 128  # turns along x that are worth not being flattened with others
+_THREADS = 256
+
+
+def _ranges(kernel: Kernel, sizes: Sizes) -> dict[str, Range]:
+    """How far sizes and variables go."""
+    ranges: dict[str, Range] = {name: (number, number) for name, number in sizes.items()}
+    for statement in walk(kernel.body):
+        for name, extent in loops_in(statement):
+            ranges[name] = (0, max(range_of(extent, ranges)[1] - 1, 0))
+    return ranges
+
+
+def _turns(loops: Sequence[tuple[str, object]], ranges: Mapping[str, Range]) -> int:
+    total = 1
+    for name, _ in loops:
+        total *= ranges[name][1] + 1
+    return total
+
+
+def _power(number: int) -> int:
+    """The least power of two that is not below."""
+    return 1 << max(number - 1, 0).bit_length()
+
+
+# --- threads --------------------------------------------------------------------------------------------------------
+
+
+def fit_threads(kernel: Kernel, limits: Limits, sizes: Sizes) -> list[Form]:
+    """Every kernel can be the work of threads."""
+    loops, _ = divided_loops(kernel)
+    ranges = _ranges(kernel, sizes)
+    group = min(_THREADS, limits.threads)
+    for inner in range(1, len(loops)):
+        turns = _turns(loops[-inner:], ranges)
+        fitting = _fitting_group(turns, group)
+        if turns >= _X and fitting:
+            return [Form("threads", fitting, (inner,)), Form("threads", group)]
+    return [Form("threads", group)]
+
+
+def _fitting_group(turns: int, most: int) -> int:
+    """The threads of a group so that few of the last one along x are idle; 0 if there are none."""
+    for group in (most, most // 2, most // 4):
+        if group and -(-turns // group) * group <= turns * 1.25:
+            return group
+    return 0
+
+
+# --- groups ---------------------------------------------------------------------------------------------------------
+
+
+def fit_group(kernel: Kernel, limits: Limits, sizes: Sizes) -> list[Form]:
+    """Rows that are long enough for a group, or results that are too few to keep the device busy."""
+    if len(kernel.body) != 1 and any(is_parallel(each) for each in kernel.body):
+        return []
+    ranges = _ranges(kernel, sizes)
+    chain, inside = chain_of(kernel.body)
+    spread, single = spread_of(kernel.body)
+    if len(spread) > len(chain):
+        long = _longest(single, ranges)
+        few = _turns(spread, ranges) < limits.units * _FEW // 4
+        if long >= 4 * LONG and few and _is_plain(single):
+            return [Form("group", _group_for(long, limits), (1,))]
+        return []
+    long = _longest(inside, ranges)
+    if long < LONG or not _is_common_work(inside):
+        return []
+    return [Form("group", group) for group in _groups(kernel, long, limits, _turns(chain, ranges))]
+
+
+def _groups(kernel: Kernel, long: int, limits: Limits, rows: int) -> list[int]:
+    first = _group_for(long, limits)
+    if rows * first < limits.units * _FEW // 2:
+        first = min(_power(long // 2), limits.threads, 1024)
+    others = [first * 2, first // 2]
+    return [first, *(each for each in others if 32 <= each <= min(limits.threads, 1024))]
+
+
+def _group_for(long: int, limits: Limits) -> int:
+    """Some turns for each thread, and groups that are not too large."""
+    return max(min(_power(long // 4), _THREADS, limits.threads), min(32, limits.threads))
+
+
+def _longest(body: Sequence[Statement], ranges: Mapping[str, Range]) -> int:
+    """The most turns that a statement here spreads over a group."""
+    longest = 1
+    for statement in body:
+        match statement:
+            case Fold():
+                longest = max(longest, _turns(statement.loops, ranges))
+            case Contract():
+                longest = max(longest, _turns([*statement.rows, statement.column], ranges))
+            case Loop():
+                loops, _ = spread_nest(statement)
+                inner = _turns(loops, ranges) if loops else _longest(statement.body, ranges)
+                longest = max(longest, inner)
+            case _:
+                pass
+    return longest
+
+
+def _is_plain(body: Sequence[Statement]) -> bool:
+    """Whether only single elements are stored behind folds."""
+    return all(not isinstance(each, Loop) for each in body) and _is_common_work(body)
+
+
+def _is_common_work(body: Sequence[Statement]) -> bool:
+    """Whether folds may be taken in any order: one that is not said to be free of order stores nothing."""
+    for each in walk(tuple(body)):
+        if isinstance(each, Fold) and not each.lanes:
+            if any(isinstance(inner, Store) for inner in walk(each.body)):
+                return False
+    return True

@@ -1,0 +1,53 @@
+"""Functions that stand before all kernels of a program, each by its name, and those that it needs in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from burnx.gpu.dialects import Dialect
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The text of a function; ``needs`` are the names of those that it calls."""
+
+    text: str
+    needs: tuple[str, ...] = ()
+
+
+Make = Callable[[Dialect, str], Piece | None]
+MAKERS: list[Make] = []  # each knows the pieces of some names
+
+
+def maker(make: Make) -> Make:
+    """Register who makes pieces; it gives None for names that it does not know."""
+    MAKERS.append(make)
+    return make
+
+
+def prelude(dialect: Dialect, needs: Iterable[str]) -> str:
+    """The header, and the functions of these names with all that they need, each once."""
+    texts: dict[str, str] = {}
+    for name in sorted(needs):
+        _add(dialect, name, texts)
+    return "\n".join([dialect.header, *texts.values()])
+
+
+def _add(dialect: Dialect, name: str, texts: dict[str, str]) -> None:
+    if name in texts:
+        return
+    piece = find(dialect, name)
+    for each in piece.needs:
+        _add(dialect, each, texts)
+    texts[name] = piece.text
+
+
+def find(dialect: Dialect, name: str) -> Piece:
+    from burnx.gpu import functions, indexing, numbers, reductions  # noqa: F401  (they register makers)
+
+    for make in MAKERS:
+        piece = make(dialect, name)
+        if piece is not None:
+            return piece
+    raise KeyError(name)
