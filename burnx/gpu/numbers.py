@@ -244,7 +244,7 @@ def _decoding(dtype: DType) -> str:
         lines.append(f"if (size >= {nans[0]}u) result = f32_of_bits(0x7fc00000u);")
     lines.append(f"result = (x & {form.sign}u) ? -result : result;")
     if not form.has_negative_zero and name.endswith("fnuz"):
-        lines.append(f"if (x == {form.sign}u) result = f32_of_bits(0x7fc00000u);")
+        lines.append(f"if (x == {form.sign}u) result = f32_of_bits(0xffc00000u);")
     text = "\n".join(f"    {line}" for line in [*lines, "return result;"])
     return f"FUNCTION f32 {name}_to_f32(u8 x)\n{{\n{text}\n}}\n"
 

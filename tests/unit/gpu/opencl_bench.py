@@ -81,7 +81,7 @@ def run_code(program: Any, code: Code, memory: Sequence[Any], sizes: dict[str, i
     arguments += [integer(sizes[name]) for name in code.kernel.sizes if name not in fixed]
     groups = code.groups(sizes, WORKERS)
     if all(groups):
-        function = getattr(program, code.name)
+        function = cl.Kernel(program, code.name)
         shape = (groups[0] * code.form.group, groups[1], groups[2])
         function(queue(), shape, (code.form.group, 1, 1), *arguments, error)
     found = np.zeros(1, np.int32)
