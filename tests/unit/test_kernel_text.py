@@ -130,6 +130,6 @@ def test_kernels_as_c() -> None:
         "t += a[i*n + j];",
         "float l = 0 <= i - 1 && i - 1 < n ? a[i - 1] : 0.0f;",
         "int32_t next_c = c + c;",
-        "s += (float)a[i*n + k] * (float)a[k*n + j];",
+        "s += a[i*n + k] * a[k*n + j];",
     ):
         assert part in text, f"{part}\nis not in\n{text}"
