@@ -1,6 +1,6 @@
 """What a kernel becomes on a device with many threads, and what the device can do.
 
-The emitted function takes, in this order: its buffers, its sizes, the guards, the address of an int that a failed
+The emitted function takes, in this order: its buffers, its sizes, the guards, and a buffer with an int that a failed
 ``Lookup`` sets to 1.  In CUDA C++ a buffer is a pointer; in OpenCL C it is two arguments, a ``__global uchar *`` and an
 offset in bytes (ulong), because parts of one allocation have no pointers on the host.  Sizes are ``int``, or ``long``
 with ``Form.wide``; those that are in ``Form.fixed`` are numbers in the text and not passed.  A guard (a buffer, too) is a

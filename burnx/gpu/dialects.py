@@ -19,6 +19,7 @@ class Dialect:
     long: str
     ids: tuple[str, ...]
     shuffles: bool
+    options: tuple[str, ...]  # of its compiler
 
 
 _OPENCL_HEADER = """\
@@ -61,6 +62,7 @@ OPENCL = Dialect(
         *(f"(i32)get_num_groups({axis})" for axis in range(3)),
     ),
     shuffles=False,
+    options=("-cl-std=CL1.2",),
 )
 
 CUDA = Dialect(
@@ -74,4 +76,5 @@ CUDA = Dialect(
         *(f"(i32)gridDim.{axis}" for axis in "xyz"),
     ),
     shuffles=True,
+    options=("--std=c++17",),
 )

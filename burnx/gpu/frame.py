@@ -72,7 +72,7 @@ def _parameters(writer: Writer) -> list[str]:
         listed.append(f"const {writer.index_type} n{place}")
     for place in range(len(writer.form.guards)):
         listed += _pointer(writer, f"g{place}", "u8", False)
-    return [*listed, "GLOBAL i32 *error"]
+    return [*listed, *_pointer(writer, "error", "i32", True)]
 
 
 def _stored(kernel: Kernel) -> set[int]:
@@ -95,6 +95,7 @@ def _point(writer: Writer) -> None:
         for place, buffer in enumerate(kernel.buffers)
     ]
     named += [(f"g{place}", "u8", False) for place in range(len(writer.form.guards))]
+    named.append(("error", "i32", True))
     for name, type_, is_stored in named:
         pointer = f"__global {'' if is_stored else 'const '}{type_} *"
         writer.line(f"{pointer}{name} = ({pointer})({name}_from + {name}_at);")

@@ -43,7 +43,7 @@ class Built:
         needs = frozenset().union(*(code.needs for code in self.codes))
         texts = dict.fromkeys(code.text for code in self.codes)
         self.text = "\n".join([prelude(OPENCL, needs), *texts])
-        self.program = cl.Program(queue().context, self.text).build(options=["-cl-std=CL1.2"])
+        self.program = cl.Program(queue().context, self.text).build(options=list(OPENCL.options))
         if check_cuda:
             compile_cuda([write(kernel, CUDA, form) for kernel, form in pairs])
 
@@ -83,7 +83,7 @@ def run_code(program: Any, code: Code, memory: Sequence[Any], sizes: dict[str, i
     if all(groups):
         function = cl.Kernel(program, code.name)
         shape = (groups[0] * code.form.group, groups[1], groups[2])
-        function(queue(), shape, (code.form.group, 1, 1), *arguments, error)
+        function(queue(), shape, (code.form.group, 1, 1), *arguments, error, np.uint64(0))
     found = np.zeros(1, np.int32)
     cl.enqueue_copy(queue(), found, error)
     return int(found[0])
@@ -114,8 +114,9 @@ def compile_cuda(codes: Sequence[Code]) -> None:
     text = "\n".join([prelude(CUDA, needs), *dict.fromkeys(code.text for code in codes)])
     program = ctypes.c_void_p()
     library.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"k.cu", 0, None, None)
-    options = (ctypes.c_char_p * 1)(b"--gpu-architecture=compute_90")
-    status = library.nvrtcCompileProgram(program, 1, options)
+    words = [b"--gpu-architecture=compute_90", *(each.encode() for each in CUDA.options)]
+    options = (ctypes.c_char_p * len(words))(*words)
+    status = library.nvrtcCompileProgram(program, len(words), options)
     size = ctypes.c_size_t()
     library.nvrtcGetProgramLogSize(program, ctypes.byref(size))
     log = ctypes.create_string_buffer(size.value)
