@@ -156,6 +156,9 @@ def name_turns(writer: Writer, flat: str, loops: Loops) -> None:
     for place, (variable, extent) in reversed(list(enumerate(loops))):
         size = writer.dim(extent)
         name = writer.declare(variable, "i")
+        if isinstance(extent, int) and extent <= 1:
+            writer.line(f"const {type_} {name} = 0;")
+            continue
         if place == 0:
             writer.line(f"const {type_} {name} = {flat};")
             continue
