@@ -6,9 +6,11 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from burnx.gpu import values  # noqa: F401  (the writer's words)
 from burnx.gpu.code import Code, Form
 from burnx.gpu.dialects import Dialect
 from burnx.gpu.dtypes import memory_type
+from burnx.gpu.ranges import used_dims
 from burnx.gpu.writer import Writer
 from burnx.kernels.clike import Loops
 from burnx.kernels.ir import WORKER, WORKERS, Contract, Kernel, Loop, Statement, Store, walk
@@ -144,8 +146,6 @@ def blocks_of(turns: Dim, group: int) -> Dim:
 
 
 def uses_worker(kernel: Kernel) -> bool:
-    from burnx.gpu.ranges import used_dims
-
     return any(symbols(dim) & {WORKER, WORKERS} for dim in used_dims(kernel))
 
 

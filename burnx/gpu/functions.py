@@ -173,13 +173,12 @@ _FLOAT_PIECES: dict[str, tuple[str, Formula]] = {
 
 
 def _divide(body: str) -> Formula:
-    """Division never traps: by 0 it gives ``zero``, and MIN by -1 wraps."""
+    """A text of which the lines with SIGNED are only for signed types."""
 
     def formula(dtype: DType, dialect: Dialect) -> str:
-        text = _text(body)(dtype, dialect)
-        keep = lambda line: is_signed(dtype) or "SIGNED" not in line  # noqa: E731
-        lines = [line.replace("SIGNED ", "") for line in text.splitlines(True) if keep(line)]
-        return "".join(lines)
+        lines = _text(body)(dtype, dialect).splitlines(keepends=True)
+        kept = (line for line in lines if is_signed(dtype) or "SIGNED" not in line)
+        return "".join(line.replace("SIGNED ", "") for line in kept)
 
     return formula
 
