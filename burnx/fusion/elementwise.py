@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from burnx.fusion.expressions import VIRTUAL, Expressions, Index, as_stored, dtype_of, shape_of
 from burnx.fusion.finishing import dims_of, substituted
-from burnx.fusion.indices import coefficient
 from burnx.fusion.scheduler import Scheduler, writer
 from burnx.fusion.storage import Storage
+from burnx.kernels.affine import coefficient
 from burnx.kernels.ir import Fold, Loop, Statement, Store, Value, in_loops, operands, walk
 from burnx.program import Instruction
 from burnx.shape import Call, Dim, Expr, Shape, product, symbol, symbols

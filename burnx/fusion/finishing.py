@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from burnx.fusion.indices import from_terms, recombine, terms
+from burnx.fusion.indices import recombine
+from burnx.kernels.affine import from_terms, terms
 from burnx.kernels.blocking import near_variables
 from burnx.kernels.ir import (
     WORKER,

@@ -13,10 +13,11 @@ from burnx.fusion.behind import write_behind
 from burnx.fusion.clusters import Cluster
 from burnx.fusion.elementwise import fill
 from burnx.fusion.expressions import Expressions, Index, as_stored, dtype_of, shape_of
-from burnx.fusion.indices import affine, coefficient, unravel
+from burnx.fusion.indices import unravel
 from burnx.fusion.narrow import as_bytes, weight_as_bytes
 from burnx.fusion.scheduler import Scheduler, writer
 from burnx.fusion.storage import Storage
+from burnx.kernels.affine import affine, coefficient
 from burnx.kernels.ir import Cast, Contract, Load, Local, Value, in_loops
 from burnx.kernels.packing import pack_all
 from burnx.program import Instruction, Var
