@@ -1,0 +1,207 @@
+"""What all tiled kernels begin and end with: which tile a group has, and what follows the sums of each element."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from burnx.gpu.tiles_form import Tile
+from burnx.gpu.tiles_product import Loops, Product
+from burnx.gpu.writer import Writer
+from burnx.kernels.ir import Buffer
+from burnx.shape import Dim, product
+
+STATIC_BYTES = 40960  # local memory that a function may declare; more must be asked for at launch
+PAD = 8  # elements between rows in local memory, so that columns do not fall on one bank
+
+
+@dataclass(slots=True)
+class Frame:
+    """A tiled kernel while it is written: the product, its tile, the threads of a group, the type of the sums.
+
+    ``units``: the matrix units' dtype, or "float32x3".  ``places``: row variables lie in local memory, one table each, because there are several row loops.
+    """
+
+    writer: Writer
+    product: Product
+    tile: Tile
+    threads: int
+    sums: str
+    units: str = ""
+
+    @property
+    def places(self) -> bool:
+        return len(self.product.contract.rows) > 1
+
+    @property
+    def width(self) -> int:
+        """Elements from one row of finished sums to the next in local memory."""
+        return self.tile.columns + PAD
+
+
+def grid(product_: Product, tile: Tile) -> tuple[Dim, Dim, Dim]:
+    """The groups: tiles of columns, of rows, and turns of the loops outside."""
+    columns = (product_.columns + tile.columns - 1) // tile.columns
+    rows = (product_.rows + tile.rows - 1) // tile.rows
+    return columns * rows * product(tuple(extent for _, extent in product_.outer)), 1, 1
+
+
+def write_place(frame: Frame) -> None:
+    """Name the thread, the counts, the first row and column of the group's tile, and the variables outside."""
+    writer, tile, whole = frame.writer, frame.tile, frame.product
+    writer.line(f"const i32 thread = {writer.dialect.ids[0]};")
+    counts = {"row_count": whole.rows, "column_count": whole.columns, "inner_count": whole.inner}
+    for name, count in counts.items():
+        writer.line(f"const i32 {name} = {writer.dim(count)};")
+    writer.line(f"const i32 row_tiles = (row_count + {tile.rows - 1}) / {tile.rows};")
+    writer.line(f"const i32 column_tiles = (column_count + {tile.columns - 1}) / {tile.columns};")
+    writer.line(f"i32 tile = {writer.dialect.ids[1]};")
+    writer.line(f"const i32 first_column = (i32)(tile % column_tiles) * {tile.columns};")
+    writer.line("tile /= column_tiles;")
+    writer.line(f"const i32 first_row = (i32)(tile % row_tiles) * {tile.rows};")
+    writer.line("tile /= row_tiles;")
+    unravel(writer, "tile", whole.outer)
+    if frame.places:
+        _write_places(frame)
+
+
+def unravel(writer: Writer, rest: str, loops: Loops) -> None:
+    """Name the variables of nested loops, given the number ``rest`` of a turn of all of them."""
+    for place, (name, extent) in reversed(list(enumerate(loops))):
+        variable = writer.declare(name, "i")
+        value = rest if place == 0 else f"{rest} % {writer.factor(extent)}"
+        writer.line(f"const {writer.index_type} {variable} = {value};")
+        if place:
+            writer.line(f"{rest} /= {writer.factor(extent)};")
+
+
+def _write_places(frame: Frame) -> None:
+    """Divide each row of the tile into its variables once."""
+    writer, rows = frame.writer, frame.tile.rows
+    loops = frame.product.contract.rows
+    with writer.block(f"for (i32 row = thread; row < {rows}; row += {frame.threads})"):
+        writer.line("i32 rest = first_row + row;")
+        writer.line("rest = rest < row_count ? rest : row_count - 1;")
+        for place, (_, extent) in reversed(list(enumerate(loops))):
+            value = f"rest % {writer.factor(extent)}" if place else "rest"
+            writer.line(f"places[{place * rows} + row] = {value};")
+            if place:
+                writer.line(f"rest /= {writer.factor(extent)};")
+    writer.line("BARRIER;")
+
+
+def name_row(frame: Frame, row: str) -> None:
+    """Name the row variables of a row of the tile that exists."""
+    writer, loops = frame.writer, frame.product.contract.rows
+    for place, (name, _) in enumerate(loops):
+        value = (
+            f"places[{place * frame.tile.rows} + {row}]" if frame.places else f"first_row + {row}"
+        )
+        writer.line(f"const {writer.index_type} {writer.declare(name, 'i')} = {value};")
+
+
+def name_column(frame: Frame, column: str) -> None:
+    name = frame.writer.declare(frame.product.contract.column[0], "i")
+    frame.writer.line(f"const {frame.writer.index_type} {name} = {column};")
+
+
+# --- what follows the sums ------------------------------------------------------------------------------------------
+
+
+def write_rest(frame: Frame) -> None:
+    """Finish every element: the sums of all slices lie in local memory, ``finished``, a row after the other."""
+    tile = frame.tile
+    names = ("row", "column") if tile.across else ("column", "row")
+    lengths = (tile.rows, tile.columns) if tile.across else (tile.columns, tile.rows)
+    side = min(lengths[1], frame.threads)
+    steps = (frame.threads // side, side)
+    starts = (f"thread / {side}", f"thread % {side}")
+    heads = [
+        f"for (i32 {name} = {start}; {name} < {length}; {name} += {step})"
+        for name, start, length, step in zip(names, starts, lengths, steps, strict=True)
+    ]
+    with _each(frame, heads[0], names[0]), _each(frame, heads[1], names[1]):
+        _write_element(frame)
+
+
+@contextmanager
+def _each(frame: Frame, head: str, name: str) -> Iterator[None]:
+    """A loop over the tile's rows or columns that there are; each is named."""
+    writer = frame.writer
+    with writer.block(head), writer.block(f"if (first_{name} + {name} < {name}_count)"):
+        if name == "row":
+            name_row(frame, "row")
+        else:
+            name_column(frame, "first_column + column")
+        yield
+
+
+def _write_element(frame: Frame) -> None:
+    writer, contract = frame.writer, frame.product.contract
+    slices, size = frame.tile.slices, frame.tile.rows * frame.width
+    at = f"row * {frame.width} + column"
+    writer.line(f"{frame.sums} total = finished[{at}];")
+    if slices > 1:
+        writer.line(f"for (i32 slice = 1; slice < {slices}; slice++)")
+        writer.line(f"    total += finished[slice * {size} + {at}];")
+    if frame.units == "float32x3":
+        _write_again(frame)
+    result = writer.declare(contract.name, "v")
+    kind = writer.type_of(contract.dtype)
+    writer.line(f"const {kind} {result} = ({kind})total;")
+    writer.body(contract.body)
+
+
+def _write_again(frame: Frame) -> None:
+    """Work out a sum that is NaN once more: an infinite number has no parts that could be multiplied."""
+    writer, contract = frame.writer, frame.product.contract
+    with writer.block("if (total != total)"):
+        writer.line("total = 0;")
+        with writer.loops(contract.inner):
+            factors = [
+                writer.place(each.buffer, each.index) for each in (contract.left, contract.right)
+            ]
+            writer.line(f"total += {factors[0]} * {factors[1]};")
+
+
+# --- words of the text ----------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def unrolled(writer: Writer, head: str) -> Iterator[None]:
+    """A loop whose turns are written out by the compiler."""
+    writer.line("#pragma unroll")
+    with writer.block(head):
+        yield
+
+
+def local_array(writer: Writer, type_: str, name: str, size: int) -> None:
+    """Memory of a group, to be read 16 bytes at a time; ``size`` in bytes."""
+    count = f"{size} / sizeof({type_})"
+    if writer.dialect.name != "cuda":
+        writer.line(f"__local {type_} {name}[{count}] __attribute__((aligned(16)));")
+    elif size <= STATIC_BYTES:
+        writer.line(f"__shared__ __align__(16) {type_} {name}[{count}];")
+    else:
+        writer.line("extern __shared__ __align__(16) u8 given_memory[];")
+        writer.line(f"{type_} *const {name} = ({type_} *)given_memory;")
+
+
+def pointer(writer: Writer, buffer: Buffer, place: str, type_: str) -> str:
+    """The address of an element, as that of another type."""
+    return f"(GLOBAL const {type_} *)({writer.buffers[id(buffer)]} + ({place}))"
+
+
+def scaled(writer: Writer, text: str, by: Dim) -> str:
+    """A text times a stride."""
+    if by == 0:
+        return "0"
+    text = text if text.isidentifier() or text.startswith("(") else f"({text})"
+    return text if by == 1 else f"{text} * {writer.factor(by)}"
+
+
+def sum_of(parts: Sequence[str]) -> str:
+    """Texts added up."""
+    kept = [part for part in parts if part != "0"]
+    return " + ".join(kept) if kept else "0"

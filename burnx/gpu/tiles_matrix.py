@@ -1,0 +1,277 @@
+"""A tile of a product on the matrix units of a CUDA device: each warp sums up its part.
+
+Both operands' tiles are copied to local memory as they lie in global memory, several tiles ahead.  float16 and bfloat16 are
+multiplied as they are, float32 as tfloat32 ("tfloat32"), or in two tfloat32 parts each ("float32x3"): high by high, high by
+low and low by high give all but the last bits of a float32 product.  Those are added up in float32 at every step, because
+the units' own additions cut off what they do not keep.
+
+Source: PTX ISA 8.0, sections 9.7.13 (mma, ldmatrix) and 9.7.8.22 (cp.async); Ootomo and Yokota 2022 for the parts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from burnx.gpu.tiles_feed import (
+    Feed,
+    each_load,
+    feeds,
+    guard,
+    local_places,
+    write_starts,
+    write_step,
+)
+from burnx.gpu.tiles_frame import Frame, local_array, pointer, unrolled, write_place, write_rest
+
+WARP = 32
+CHUNK = 16  # bytes of a row of the small matrices that are loaded for the units
+DEEP = {2: 16, 4: 8}  # inner places of one multiplication, by the bytes of an element
+HIGH, SIDE = 16, 8  # rows and columns of one multiplication
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A tile of both operands in local memory: bytes of an element, of the left operand, of both."""
+
+    size: int
+    left: int
+    both: int
+
+
+def width_of(feed: Feed) -> int:
+    """Elements from one row in local memory to the next, such that small matrices meet all banks."""
+    size = feed.walk.buffer.dtype.itemsize
+    if feed.side.along_inner:
+        return feed.frame.tile.inner + CHUNK // size
+    return feed.free + (CHUNK if size == 2 else 2 * CHUNK) // size
+
+
+def stage_of(both: tuple[Feed, Feed]) -> Stage:
+    sizes = []
+    for feed in both:
+        rows = feed.free if feed.side.along_inner else feed.frame.tile.inner
+        sizes.append(rows * width_of(feed) * feed.walk.buffer.dtype.itemsize)
+    return Stage(both[0].walk.buffer.dtype.itemsize, sizes[0], sum(sizes))
+
+
+def local_bytes(frame: Frame) -> int:
+    """Bytes of local memory: all stages, or the finished sums of all slices."""
+    tile = frame.tile
+    operands = tile.stages * stage_of(feeds(frame)).both
+    return max(operands, tile.slices * tile.rows * frame.width * 4)
+
+
+def write_matrix(frame: Frame) -> None:
+    """The body of the function."""
+    writer, tile = frame.writer, frame.tile
+    both = feeds(frame)
+    local_array(writer, "f32", "finished", local_bytes(frame))
+    if frame.places:
+        local_array(writer, "i32", "places", 4 * len(frame.product.contract.rows) * tile.rows)
+    write_place(frame)
+    for feed in both:
+        write_starts(feed)
+    _write_parts(frame, both)
+    _write_ahead(frame, both)
+    _write_turns(frame, both)
+    _write_finished(frame)
+    writer.line("BARRIER;")
+    write_rest(frame)
+
+
+def _write_parts(frame: Frame, both: tuple[Feed, Feed]) -> None:
+    """Name the warp's part, what its threads read of it, and its sums."""
+    writer, tile = frame.writer, frame.tile
+    wide = tile.columns // tile.part_columns
+    high, side = tile.part_rows // HIGH, tile.part_columns // SIDE
+    writer.line(f"const i32 lane = thread % {WARP}, warp = thread / {WARP};")
+    writer.line(f"const i32 slice = warp / {tile.parts};")
+    writer.line(f"const i32 part_column = warp % {wide} * {tile.part_columns};")
+    writer.line(f"const i32 part_row = warp % {tile.parts} / {wide} * {tile.part_rows};")
+    writer.line("const u32 local_start = local_address(finished);")
+    for feed in both:
+        _write_lane(feed)
+    writer.line(f"float sums[{high}][{side}][4];")
+    with unrolled(writer, f"for (i32 place = 0; place < {high * side * 4}; place++)"):
+        writer.line(f"sums[place / {side * 4}][place / 4 % {side}][place % 4] = 0;")
+
+
+def _write_lane(feed: Feed) -> None:
+    """The address in the first stage that this lane gives for a small matrix at inner place 0."""
+    writer, size = feed.frame.writer, feed.walk.buffer.dtype.itemsize
+    free, inner = _lane_places(feed)
+    part = "part_row" if feed.name == "left" else "part_column"
+    width = width_of(feed)
+    place = f"({part} + {free}) * {width} + {inner}"
+    if not feed.side.along_inner:
+        place = f"({inner}) * {width} + {part} + {free}"
+    start = stage_of(feeds(feed.frame)).left if feed.name == "right" else 0
+    writer.line(f"const i32 {feed.name}_lane = {start} + ({place}) * {size};")
+
+
+def _lane_places(feed: Feed) -> tuple[str, str]:
+    """(row or column, inner place) that this lane points to, or reads, in a block."""
+    size, left = feed.walk.buffer.dtype.itemsize, feed.name == "left"
+    if size == 4 and not feed.side.along_inner:
+        return "lane / 4", "lane % 4"
+    second, third = "lane / 8 % 2 * 8", "lane / 16 * 8"
+    deep = CHUNK // size
+    if feed.side.along_inner:
+        free = f"lane % 8 + {second if left else third}"
+        return free, f"lane / {16 if left else 8} % 2 * {deep}"
+    free = second if left else third
+    return free, f"lane % 8 + {third if left else second}"
+
+
+# --- copies ---------------------------------------------------------------------------------------------------------
+
+
+def _write_ahead(frame: Frame, both: tuple[Feed, Feed]) -> None:
+    """Begin the copies of the first stages."""
+    writer, tile = frame.writer, frame.tile
+    stage = stage_of(both).both
+    writer.line(f"i32 copied = 0, slot = 0, ahead = {tile.stages - 1};")
+    head = f"for (i32 stage = 0; stage < {tile.stages - 1}; stage++)"
+    with writer.block(head):
+        _write_copies(both, f"local_start + stage * {stage}")
+
+
+def _write_copies(both: tuple[Feed, Feed], start: str) -> None:
+    writer, tile = both[0].frame.writer, both[0].frame.tile
+    with writer.block("if (copied < inner_count)"):
+        writer.line(f"const u32 to = {start};")
+        for feed in both:
+            with writer.block():
+                each_load(feed, _write_copy, "copied")
+            write_step(feed)
+        writer.line(f"copied += {tile.inner};")
+    writer.line("end_copies();")
+
+
+def _write_copy(feed: Feed, place: str, inside: str) -> None:
+    writer, size = feed.frame.writer, feed.walk.buffer.dtype.itemsize
+    free, inner = local_places(feed)
+    width = width_of(feed)
+    at = f"{free} * {width} + {inner}" if feed.side.along_inner else f"{inner} * {width} + {free}"
+    start = stage_of(feeds(feed.frame)).left if feed.name == "right" else 0
+    source = pointer(writer, feed.walk.buffer, place, "void")
+    even = guard(feed)
+    function = f"copy{feed.side.vector * size}"
+    with writer.block(f"if ({even})" if even else ""):
+        writer.line(f"{function}(to + {start} + ({at}) * {size}, {source}, {inside});")
+
+
+# --- multiplications ------------------------------------------------------------------------------------------------
+
+
+def _write_turns(frame: Frame, both: tuple[Feed, Feed]) -> None:
+    """Walk along the inner extent, a stage at a time."""
+    writer, tile = frame.writer, frame.tile
+    stage = stage_of(both)
+    with writer.block(f"for (i32 first = 0; first < inner_count; first += {tile.inner})"):
+        writer.line(f"wait_for_copies<{tile.stages - 2}>();")
+        writer.line("BARRIER;")
+        _write_copies(both, f"local_start + ahead * {stage.both}")
+        writer.line(f"ahead = ahead == {tile.stages - 1} ? 0 : ahead + 1;")
+        writer.line(f"const u32 from = local_start + slot * {stage.both};")
+        writer.line(f"slot = slot == {tile.stages - 1} ? 0 : slot + 1;")
+        turns = tile.inner // DEEP[stage.size] // tile.slices
+        with unrolled(writer, f"for (i32 turn = 0; turn < {turns}; turn++)"):
+            writer.line(f"const i32 inner = (turn * {tile.slices} + slice) * {DEEP[stage.size]};")
+            _write_operands(both, stage)
+            _write_products(frame)
+    writer.line("wait_for_copies<0>();")
+    writer.line("BARRIER;")
+
+
+def _write_operands(both: tuple[Feed, Feed], stage: Stage) -> None:
+    """Load a block of each operand into registers, and split it if need be."""
+    writer, tile = both[0].frame.writer, both[0].frame.tile
+    counts = tile.part_rows // HIGH, tile.part_columns // SIDE
+    for feed, count, parts in zip(both, counts, (4, 2), strict=True):
+        name = feed.name
+        low = f", {name}_low[{count}][{parts}]" if both[0].frame.units == "float32x3" else ""
+        writer.line(f"u32 {name}[{count}][{parts}]{low};")
+        step = 1 if name == "left" else 2
+        with unrolled(writer, f"for (i32 block = 0; block < {count}; block += {step})"):
+            if stage.size == 4 and not feed.side.along_inner:
+                _write_single_reads(feed)
+            else:
+                _write_block_read(feed, stage.size)
+        if stage.size == 4:
+            function = "split_tfloat32" if both[0].frame.units == "float32x3" else "round_tfloat32"
+            slot = f"{name}[place / {parts}][place % {parts}]"
+            other = f", {name}_low[place / {parts}][place % {parts}]" if low else ""
+            head = f"for (i32 place = 0; place < {count * parts}; place++)"
+            with unrolled(writer, head):
+                writer.line(f"{function}({slot}{other});")
+
+
+def _write_block_read(feed: Feed, size: int) -> None:
+    """Four small matrices: one block of the left operand, or two neighbouring ones of the right."""
+    writer, width, left = feed.frame.writer, width_of(feed), feed.name == "left"
+    side = HIGH if left else SIDE
+    if feed.side.along_inner:
+        at = f"(block * {side} * {width} + inner) * {size}"
+    else:
+        at = f"(inner * {width} + block * {side}) * {size}"
+    function = "load_matrices" if feed.side.along_inner else "load_turned_matrices"
+    slots = [f"left[block][{place}]" for place in range(4)]
+    if not left:
+        slots = [f"right[block + {place // 2}][{place % 2}]" for place in range(4)]
+    writer.line(f"{function}({', '.join(slots)}, from + {feed.name}_lane + {at});")
+
+
+def _write_single_reads(feed: Feed) -> None:
+    """The elements of a block one by one: the inner places are apart in memory, and matrices of four bytes do not turn."""
+    writer, width, left = feed.frame.writer, width_of(feed), feed.name == "left"
+    count = 4
+    for place in range(count):
+        if left:
+            slot, free, inner = f"left[block][{place}]", place % 2 * 8, place // 2 * 4
+            start = f"block * {HIGH}"
+        else:
+            slot, free, inner = (
+                f"right[block + {place // 2}][{place % 2}]",
+                place // 2 * 8,
+                place % 2 * 4,
+            )
+            start = f"block * {SIDE}"
+        at = f"((inner + {inner}) * {width} + {start} + {free}) * 4"
+        writer.line(f"{slot} = load_word(from + {feed.name}_lane + {at});")
+
+
+def _write_products(frame: Frame) -> None:
+    writer, tile = frame.writer, frame.tile
+    high, side = tile.part_rows // HIGH, tile.part_columns // SIDE
+    rows, columns = (
+        f"i32 row = 0; row < {high}; row++",
+        f"i32 column = 0; column < {side}; column++",
+    )
+    with unrolled(writer, f"for ({rows})"), unrolled(writer, f"for ({columns})"):
+        if frame.units != "float32x3":
+            writer.line(f"multiply_{frame.units}(sums[row][column], left[row], right[column]);")
+            return
+        writer.line("float part[4] = {0, 0, 0, 0};")
+        for one, other in (("left_low", "right"), ("left", "right_low"), ("left", "right")):
+            writer.line(f"multiply_tfloat32(part, {one}[row], {other}[column]);")
+        with unrolled(writer, "for (i32 place = 0; place < 4; place++)"):
+            writer.line("sums[row][column][place] += part[place];")
+
+
+def _write_finished(frame: Frame) -> None:
+    """Put the warp's sums where the rest is worked out."""
+    writer, tile = frame.writer, frame.tile
+    high, side = tile.part_rows // HIGH, tile.part_columns // SIDE
+    start = f"slice * {tile.rows * frame.width} + " if tile.slices > 1 else ""
+    rows, columns = (
+        f"i32 row = 0; row < {high}; row++",
+        f"i32 column = 0; column < {side}; column++",
+    )
+    with unrolled(writer, f"for ({rows})"), unrolled(writer, f"for ({columns})"):
+        row = f"part_row + row * {HIGH} + lane / 4"
+        column = f"part_column + column * {SIDE} + lane % 4 * 2"
+        writer.line(f"float *to = finished + {start}({row}) * {frame.width} + {column};")
+        for place in range(4):
+            at = place // 2 * 8 * frame.width + place % 2
+            writer.line(f"to[{at}] = sums[row][column][{place}];")

@@ -1,0 +1,117 @@
+"""Products in tiles: on PoCL, compiled by NVRTC, and the text for matrix units with these written out in C++."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from burnx.dtype import bfloat16, float16, float32, float64, int8, int32, int64
+from burnx.gpu.code import Form, Limits
+from burnx.gpu.dialects import CUDA
+from burnx.gpu.emitter import prelude, write
+from burnx.gpu.tiles import fit_tiles
+from burnx.gpu.tiles_units import UNITS
+from tests.unit.gpu import emulated
+from tests.unit.gpu.opencl_bench import Built
+from tests.unit.gpu.products import Case
+
+PLAIN = Limits(threads=256, local_bytes=1 << 17, units=4)
+H200 = Limits(
+    threads=1024,
+    local_bytes=227 * 1024,
+    warp=32,
+    units=132,
+    matrices=frozenset({"float16", "bfloat16"}),
+    capability=90,
+)
+TURNS = list(itertools.product((False, True), (False, True)))
+
+
+def every_form(case: Case, limits: Limits) -> list[Form]:
+    """All tiles of the menu that fit."""
+    from burnx.gpu import tiles
+
+    kernel = case.kernel()
+    before, tiles.MOST = tiles.MOST, 100
+    try:
+        return fit_tiles(kernel, limits, case.numbers())
+    finally:
+        tiles.MOST = before
+
+
+def check_on_opencl(case: Case, forms: list[Form]) -> None:
+    kernel = case.kernel()
+    built = Built([(kernel, form) for form in forms])
+    for place, form in enumerate(forms):
+        arrays, wanted = case.arrays()
+        built.run(place, arrays, case.numbers())
+        np.testing.assert_array_equal(arrays[3], wanted, err_msg=str(form))
+
+
+@pytest.mark.parametrize("turns", TURNS)
+@pytest.mark.parametrize("extents", [(2, 65, 36, 20), (1, 3, 33, 17)])
+def test_products_on_opencl(extents, turns):
+    case = Case(*extents, left_turned=turns[0], right_turned=turns[1], result_turned=turns[0])
+    check_on_opencl(case, fit_tiles(case.kernel(), PLAIN, case.numbers())[:1])
+
+
+@pytest.mark.parametrize(
+    "dtypes",
+    [(float64, float64), (int8, int32), (int32, int32), (int64, int64), (float16, float32)],
+)
+def test_dtypes_on_opencl(dtypes):
+    case = Case(2, 33, 40, 24, *dtypes)
+    check_on_opencl(case, fit_tiles(case.kernel(), PLAIN, case.numbers())[:1])
+
+
+def test_wide_indices():
+    case = Case(2, 33, 40, 24)
+    kernel = case.kernel()
+    form = replace(fit_tiles(kernel, PLAIN, case.numbers())[0], wide=True)
+    built = Built([(kernel, form)])
+    arrays, wanted = case.arrays()
+    built.run(0, arrays, case.numbers())
+    np.testing.assert_array_equal(arrays[3], wanted)
+
+
+# --- CUDA -----------------------------------------------------------------------------------------------------------
+
+
+def run_emulated(case: Case, forms: list[Form], folder: Any, arrays: Any = None) -> list[Any]:
+    """The results of CUDA texts on the CPU."""
+    kernel = case.kernel()
+    codes = [write(kernel, CUDA, form) for form in forms]
+    needs = frozenset().union(*(code.needs for code in codes)) - {UNITS}
+    text = "\n".join([prelude(CUDA, needs), *(code.text for code in codes)])
+    kinds = "p" * len(kernel.buffers) + "i" * len(kernel.sizes) + "p"
+    functions = emulated.build(text, [code.name for code in codes], kinds, folder)
+    numbers = [case.numbers()[name] for name in kernel.sizes]
+    results = []
+    for code, function in zip(codes, functions, strict=True):
+        given = [each.copy() for each in (arrays or case.arrays()[0])]
+        groups = code.groups(case.numbers(), 1)[0]
+        pointers = [each.ctypes.data for each in given]
+        function(groups, code.form.group, *pointers, *numbers, np.zeros(1, np.int32).ctypes.data)
+        results.append(given[3])
+    return results
+
+
+@pytest.mark.skipif(emulated.COMPILER is None, reason="there is no g++")
+@pytest.mark.parametrize("operands", [float16, bfloat16, float32])
+@pytest.mark.parametrize("turns", TURNS)
+def test_every_tile(operands, turns, tmp_path):
+    """Extents that are aligned, those that are not, and a few rows or columns: every fourth tile for each."""
+    extents = ((2, 130, 72, 80), (1, 40, 51, 46), (1, 1, 129, 256), (1, 72, 1, 128))
+    for first, each in enumerate(extents, TURNS.index(turns)):
+        case = Case(*each, operands, float32, *turns, result_turned=turns[0])
+        forms = every_form(case, H200)
+        assert len({form.matrices for form in forms}) == 2
+        assert len(forms) >= 30
+        _, wanted = case.arrays()
+        forms = forms[first % 4 :: 4]
+        for form, found in zip(forms, run_emulated(case, forms, tmp_path), strict=True):
+            np.testing.assert_array_equal(found, wanted, err_msg=str(form))
