@@ -156,7 +156,7 @@ class Cuda:
         text = "\n".join([prelude(self.dialect, needs), *(code.text for code in codes)])
         try:
             with cupy.cuda.Device(self.number):
-                module = cupy.RawModule(code=text, options=("--std=c++17",))
+                module = cupy.RawModule(code=text, options=self.dialect.options)
                 module.compile()
         except cupy.cuda.compiler.CompileException as error:
             raise DeviceError(f"{self.name} does not take a kernel: {error}") from error

@@ -140,7 +140,7 @@ class OpenCL:
         needs = frozenset[str]().union(*(code.needs for code in codes))
         text = "\n".join([prelude(self.dialect, needs), *(code.text for code in codes)])
         try:
-            program = pyopencl.Program(self.queue.context, text).build(["-cl-std=CL1.2"])
+            program = pyopencl.Program(self.queue.context, text).build(list(self.dialect.options))
         except pyopencl.RuntimeError as error:
             raise DeviceError(f"{self.name} does not take a kernel: {error}") from error
         return [(program, code.name) for code in codes]
@@ -163,9 +163,8 @@ class OpenCL:
         for memory, offset in places[:count]:
             arguments += [memory, np.uint64(offset)]
         arguments += [number(size) for size in sizes]
-        for memory, offset in places[count:-1]:
+        for memory, offset in places[count:]:
             arguments += [memory, np.uint64(offset)]
-        arguments.append(places[-1][0])
         kernel.set_args(*arguments)
         group = code.form.group
         whole, local = (groups[0] * group, groups[1], groups[2]), (group, 1, 1)
