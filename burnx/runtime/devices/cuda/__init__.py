@@ -10,7 +10,8 @@ from typing import Any
 
 from burnx.program import Program
 from burnx.runtime.compiled.foreign import name_foreign
-from burnx.runtime.devices.cuda.driver import find_driver, list_devices
+from burnx.runtime.devices.cuda.driver import find_driver
+from burnx.runtime.devices.cuda.listing import describe_device, list_devices
 from burnx.runtime.devices.gpu.runner import Runner
 
 
@@ -19,4 +20,4 @@ def prepare(program: Program, options: Mapping[str, Any], *, name: str) -> Runne
     return Runner(driver=find_driver(name), fuse=options.get("fuse", True))
 
 
-__all__ = ["find_driver", "list_devices", "name_foreign", "prepare"]
+__all__ = ["describe_device", "find_driver", "list_devices", "name_foreign", "prepare"]

@@ -15,36 +15,13 @@ from burnx.errors import DeviceError, ModelError
 from burnx.gpu.code import Code, Limits
 from burnx.gpu.dialects import CUDA, Dialect
 from burnx.gpu.emitter import prelude
+from burnx.runtime.device_array import DeviceArray
+from burnx.runtime.devices.cuda import exchange
+from burnx.runtime.devices.cuda.listing import find_cuda
 from burnx.runtime.devices.gpu.driver import Arena, Array, Launch, Place
 
-WHAT_TO_INSTALL = "pip install burnx[cuda12] or burnx[cuda13], as the driver's version is"
 WORKERS_OF_A_UNIT = 16
 BUILDERS = 8  # modules that are compiled side by side
-
-
-def list_devices() -> list[tuple[str, str]]:
-    """The names of the devices that are here, and what they are; none where CuPy or a driver is not."""
-    try:
-        count = _count_devices()
-    except DeviceError:
-        return []
-    import cupy
-
-    return [
-        (f"cuda:{number}", cupy.cuda.runtime.getDeviceProperties(number)["name"].decode())
-        for number in range(count)
-    ]
-
-
-def _count_devices() -> int:
-    try:
-        import cupy
-    except ImportError as error:
-        raise DeviceError(f"cuda needs CuPy: {WHAT_TO_INSTALL}") from error
-    try:
-        return int(cupy.cuda.runtime.getDeviceCount())
-    except cupy.cuda.runtime.CUDARuntimeError as error:
-        raise DeviceError(f"no CUDA driver answers here: {error}") from error
 
 
 @cache
@@ -53,10 +30,7 @@ def find_driver(name: str) -> Cuda:
 
     Raises: DeviceError if CuPy, a driver or that device is missing.
     """
-    count, number = _count_devices(), int(name.split(":")[1])
-    if number >= count:
-        raise DeviceError(f"there is no device {name!r}; CUDA has {count} here")
-    return Cuda(name, number)
+    return Cuda(name, find_cuda(int(name.split(":")[1])))
 
 
 class _Lock:
@@ -213,6 +187,19 @@ class Cuda:
         stop.record(self.stream)
         stop.synchronize()
         return int(cupy.cuda.get_elapsed_time(start, stop) * 1e6)
+
+    def adopt(self, value: Any) -> DeviceArray:
+        with self.lock:
+            return exchange.adopt(self, value)
+
+    def capsule(self, array: DeviceArray, stream: Any, max_version: Any) -> Any:
+        with self.lock:
+            return exchange.capsule(array, stream, max_version)
+
+    def interface(self, array: DeviceArray) -> dict[str, Any]:
+        """What ``__cuda_array_interface__`` says of an array."""
+        with self.lock:
+            return exchange.interface(array)
 
 
 def _pointer(array: Array) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from threading import RLock
 from typing import Any, Protocol, TypeAlias
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from burnx.gpu.code import Code, Limits
 from burnx.gpu.dialects import Dialect
+from burnx.runtime.device_array import DeviceArray as DeviceArray
 
 Array = np.ndarray[Any, Any]
 Memory: TypeAlias = Any  # of the driver's own kind, counted in bytes
@@ -82,29 +83,11 @@ class Driver(Protocol):
     def timed(self, launch: Launch) -> int:
         """Nanoseconds that a launch takes on the device."""
 
+    def adopt(self, value: Any) -> DeviceArray:
+        """Another library's array that lies on this device, in C order; where it is, if it is in that order."""
 
-@dataclass(slots=True, eq=False)
-class DeviceArray:
-    """An array in a device's memory."""
+    def capsule(self, array: DeviceArray, stream: Any, max_version: Any) -> Any:
+        """An array's memory as dlpack hands it out, which keeps it alive.
 
-    driver: Driver
-    place: Place
-    shape: tuple[int, ...]
-    dtype: Any
-    _host: Array | None = field(default=None, repr=False)
-
-    @property
-    def nbytes(self) -> int:
-        return int(np.prod(self.shape, dtype=np.int64)) * int(np.dtype(self.dtype).itemsize)
-
-    def numpy(self) -> Array:
-        """A copy on the host."""
-        array = np.empty(self.shape, self.dtype)
-        if array.nbytes:
-            with self.driver.lock:
-                self.driver.download(self.place, array)
-        return array
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        array = self.numpy()
-        return array if dtype is None else array.astype(dtype, copy=False)
+        Raises: DeviceError if nobody takes this device's.
+        """

@@ -11,7 +11,8 @@ from typing import Any
 from burnx.program import Program
 from burnx.runtime.compiled.foreign import name_foreign
 from burnx.runtime.devices.gpu.runner import Runner
-from burnx.runtime.devices.opencl.driver import find_driver, list_devices
+from burnx.runtime.devices.opencl.driver import find_driver
+from burnx.runtime.devices.opencl.listing import describe_device, list_devices
 
 
 def prepare(program: Program, options: Mapping[str, Any], *, name: str) -> Runner:
@@ -19,4 +20,4 @@ def prepare(program: Program, options: Mapping[str, Any], *, name: str) -> Runne
     return Runner(driver=find_driver(name), fuse=options.get("fuse", True))
 
 
-__all__ = ["find_driver", "list_devices", "name_foreign", "prepare"]
+__all__ = ["describe_device", "find_driver", "list_devices", "name_foreign", "prepare"]

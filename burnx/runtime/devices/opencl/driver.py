@@ -10,38 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from burnx.errors import DeviceError, ModelError
+from burnx.errors import DeviceError, InputError, ModelError
 from burnx.gpu.code import Code, Limits
 from burnx.gpu.dialects import OPENCL, Dialect
 from burnx.gpu.emitter import prelude
+from burnx.runtime.device_array import DeviceArray
 from burnx.runtime.devices.gpu.driver import Arena, Array, Launch, Place
+from burnx.runtime.devices.opencl.listing import find_opencl
 
-WHAT_TO_INSTALL = "pip install pyopencl, and for a device without a driver of its own pip install pocl-binary-distribution"
 WORKERS_OF_A_UNIT = 16
-
-
-def list_devices() -> list[tuple[str, str]]:
-    """The names of the devices that are here, and what they are; none where pyopencl is not."""
-    try:
-        found = _all_devices()
-    except DeviceError:
-        return []
-    return [
-        (f"opencl:{number}", f"{device.name.strip()}, {device.platform.name.strip()}")
-        for number, device in enumerate(found)
-    ]
-
-
-def _all_devices() -> list[Any]:
-    try:
-        import pyopencl
-    except ImportError as error:
-        raise DeviceError(f"opencl needs pyopencl: {WHAT_TO_INSTALL}") from error
-    try:
-        platforms = pyopencl.get_platforms()
-    except pyopencl.Error as error:
-        raise DeviceError(f"no OpenCL driver is installed: {WHAT_TO_INSTALL}") from error
-    return [device for platform in platforms for device in platform.get_devices()]
 
 
 @cache
@@ -50,13 +27,9 @@ def find_driver(name: str) -> OpenCL:
 
     Raises: DeviceError if pyopencl, a driver or that device is missing.
     """
+    device = find_opencl(int(name.split(":")[1]))
     import pyopencl
 
-    devices = _all_devices()
-    number = int(name.split(":")[1])
-    if number >= len(devices):
-        raise DeviceError(f"there is no device {name!r}; OpenCL has {len(devices)} here")
-    device = devices[number]
     context = pyopencl.Context([device])
     profiled = pyopencl.command_queue_properties.PROFILING_ENABLE
     queue = pyopencl.CommandQueue(context, device, profiled)
@@ -189,6 +162,16 @@ class OpenCL:
         event: Any = launch()
         event.wait()
         return int(event.profile.end - event.profile.start)
+
+    def adopt(self, value: Any) -> DeviceArray:
+        raise InputError(
+            f"{self.name}: of arrays that lie there burnx takes its own, not a {type(value).__name__}"
+        )
+
+    def capsule(self, array: DeviceArray, stream: Any, max_version: Any) -> Any:
+        raise DeviceError(
+            f"no library takes OpenCL's memory through dlpack: numpy() copies an array from {self.name}"
+        )
 
 
 def _bytes_of(array: Array) -> Array:
