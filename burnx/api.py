@@ -178,8 +178,9 @@ def compile(
     change of the module is not.  Options: those of ``load``.
     """
 
-    is_module = isinstance(model, Module)
-    where = device_of(model) if device is None and is_module else find_device(device)
+    where = find_device(device)
+    if device is None and isinstance(model, Module):
+        where = device_of(model)
     _check(options)
     _check_callable(model)
 

@@ -187,8 +187,10 @@ class Compiled:
 
     def to(self, device: str | Device) -> Compiled:
         """The same model, to be captured and run on another device."""
-        rest = {"title": self.title, "options": self.options}
-        return Compiled(self._names, self._capture, self._weights, find_device(device), **rest)
+        where, options = find_device(device), self.options
+        return Compiled(
+            self._names, self._capture, self._weights, where, title=self.title, options=options
+        )
 
     def __reduce__(self) -> str:
         raise UsageError(

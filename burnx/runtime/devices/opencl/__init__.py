@@ -6,18 +6,32 @@ Enters: a Program and arrays.  Leaves: arrays.  May import: runtime.devices.gpu 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from burnx.program import Program
 from burnx.runtime.compiled.foreign import name_foreign
-from burnx.runtime.devices.gpu.runner import Runner
-from burnx.runtime.devices.opencl.driver import find_driver
 from burnx.runtime.devices.opencl.listing import describe_device, list_devices
+
+if TYPE_CHECKING:
+    from burnx.runtime.devices.gpu.driver import Driver
+    from burnx.runtime.devices.gpu.runner import Runner
 
 
 def prepare(program: Program, options: Mapping[str, Any], *, name: str) -> Runner:
     """A runner for a program on the device of this name: ``fuse`` is what it asks of ``options``."""
+    from burnx.runtime.devices.gpu.runner import Runner
+
     return Runner(driver=find_driver(name), fuse=options.get("fuse", True))
+
+
+def find_driver(name: str) -> Driver:
+    """The driver of a device of this name.
+
+    Raises: DeviceError if its package, a driver or that device is missing.
+    """
+    from burnx.runtime.devices.opencl import driver  # what it takes to compile is not needed to say what is here
+
+    return driver.find_driver(name)
 
 
 __all__ = ["describe_device", "find_driver", "list_devices", "name_foreign", "prepare"]
