@@ -44,14 +44,16 @@ class LazyRecorder(GraphRecorder):
         if isinstance(kind, TensorType):
             if kind.shape is not None and all(isinstance(dim, int) for dim in kind.shape):
                 return kind.shape
-            return self.value_of(tensor, "its shape").shape
+            found: Shape = self.held(tensor).shape
+            return found
         return GraphRecorder.shape_of(self, tensor)
 
     def value_of(self, tensor: Tensor, reason: str) -> Array:
         value: Value = tensor.ref  # type: ignore[assignment]
         self.work_out([value])
         if value.array is None and value.held is not None:
-            value.array = value.held.numpy()
+            copied: Array = value.held.numpy()
+            return copied
         assert value.array is not None or isinstance(value.type, OptionalType)
         return value.array  # type: ignore[return-value]  # an empty optional is worth None
 
