@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from functools import lru_cache, partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -65,9 +66,10 @@ def _align_constants(steps: Sequence[Any]) -> None:
 @lru_cache(maxsize=1)
 def emitter_stamp() -> str:
     """Which emitter this is: objects of another one are not taken from the cache."""
-    folder = Path(llvm.__file__).parent
-    files = sorted(folder.glob("*.py"))
-    return repr([(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files]) + "\n"
+    made = sha256()
+    for file in sorted(Path(llvm.__file__).parent.glob("*.py")):
+        made.update(file.name.encode() + file.read_bytes())
+    return made.hexdigest() + "\n"
 
 
 def _compile(steps: Sequence[Any], target: Target) -> tuple[tuple[str, ...], list[int]]:
