@@ -18,6 +18,7 @@ from burnx.errors import InputError, UsageError
 from burnx.graph import Graph, Value, constant_value
 from burnx.runtime.device import Device, Shelf, enter, find_device, placement, prepare
 from burnx.runtime.device_array import DeviceArray
+from burnx.runtime.profile import Spent
 from burnx.tensor import Tensor, to_numpy
 from burnx.types import MapType, OptionalType, SequenceType, Type
 
@@ -126,15 +127,16 @@ class LoadedModel:
         values = self._values(inputs)
         return self._executables.find(values)(values)
 
-    def profile(self, inputs: Mapping[str, Any]) -> list[tuple[str, int]]:
-        """Where a run spends its time: (primitive or kind of kernel, and node; elapsed_ns), slowest first."""
+    def profile(self, inputs: Mapping[str, Any]) -> list[Spent]:
+        """Where a run spends its time: what each primitive or kind of kernel took at a node, slowest first."""
         values = self._values(inputs)
         # a runner of its own: other threads may be running on the kept one
         executable = prepare(self._executables.lower(values), self.device, self.options)
         executable(values)  # the first run also makes plans, and its memory is new
-        times = executable.runner.times_ns = {}
+        times: dict[str, Spent] = {}
+        executable.runner.times = times
         executable(values)
-        return sorted(times.items(), key=lambda row: -row[1])
+        return sorted(times.values(), key=lambda spent: -spent.elapsed_ns)
 
     def placement(self) -> dict[str, int]:
         """How often each thing occurs that Python carries out on this device, for the declared inputs."""

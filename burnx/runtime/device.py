@@ -18,6 +18,7 @@ from burnx.files import MappedFile
 from burnx.graph import Graph
 from burnx.program import Program
 from burnx.runtime.device_array import DeviceArray, find_place, is_array, put
+from burnx.runtime.profile import Times
 from burnx.tensor import Tensor
 
 Array = np.ndarray[Any, Any]
@@ -27,7 +28,7 @@ DEFAULT = "cpu"
 class Runner(Protocol):
     """A program made ready on a device."""
 
-    times_ns: dict[str, int] | None  # where it is set: what each thing took, by "<what> <place>"
+    times: Times | None  # where it is set: what each thing took, by "<what> <place>"
 
     def run(self, program: Program, inputs: Sequence[Any]) -> list[Any]: ...
 
@@ -211,6 +212,12 @@ def open_kept(
 
 def _room(where: Device) -> Any:
     return importlib.import_module(_ROOM + where.name.partition(":")[0])
+
+
+def find_roofline(where: Device, options: Mapping[str, Any]) -> Any:
+    """What a device does at its best, measured once; None of one that has no kernels."""
+    find = getattr(_room(where), "find_roofline", None)
+    return None if find is None else find(options, where.name)
 
 
 def _own(value: Any, inputs: Sequence[Any], seen: set[int]) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping, Sequence
 
+from burnx import __version__
 from burnx.errors import DeviceError
 from burnx.runtime.environments.contents import Content
 
@@ -19,9 +20,9 @@ def describe_machine() -> tuple[About, ...]:
     found: list[About] = [describe_plan()]
     for kind in _DRIVEN:
         room = importlib.import_module(f"burnx.runtime.devices.{kind}")
-        for name, _ in room.list_devices():
+        for name, *_ in room.list_devices():
             try:
-                found.append(room.find_driver(name).stamp)
+                found.append({**room.find_driver(name).stamp, "burnx": __version__})
             except DeviceError:  # it is listed, and cannot be opened
                 continue
     return tuple(found)

@@ -58,24 +58,30 @@ def race(candidates: Sequence[C], trial: Trial[C], least_ns: float = 0.0) -> Out
     """
     first, *others = candidates
     expected = trial.run(first)
-    limit = least_ns / ENOUGH
-    first_ns = _time(first, trial, None, limit)
+    first_ns = _time(first, trial, None, least_ns)
     best, best_ns = first, first_ns
     laps: list[Lap[C]] = [Lap(first, first_ns, "slower")]
     for each in others:
-        if best_ns <= limit:
+        if _is_enough(best_ns, least_ns):
             laps.append(Lap(each, None, "not run"))
             continue
         verdict = _examine(each, trial, expected)
         if verdict:
             laps.append(Lap(each, None, verdict))
             continue
-        spent = _time(each, trial, best_ns, limit)
+        spent = _time(each, trial, best_ns, least_ns)
         laps.append(Lap(each, spent, "weak" if spent > WEAK * best_ns else "slower"))
         if spent < min(best_ns, MARGIN * first_ns):
             best, best_ns = each, spent
-    won = [Lap(lap.candidate, lap.elapsed_ns, "won") if lap.candidate is best else lap for lap in laps]
+    won = [
+        Lap(lap.candidate, lap.elapsed_ns, "won") if lap.candidate is best else lap for lap in laps
+    ]
     return Outcome(best, best_ns, won)
+
+
+def _is_enough(elapsed_ns: int, least_ns: float) -> bool:
+    """Whether there is little left to win.  Less than the least says that it does not hold here: data in a cache."""
+    return least_ns <= elapsed_ns <= least_ns / ENOUGH
 
 
 def _examine(candidate: C, trial: Trial[C], expected: Any) -> str:
@@ -87,12 +93,12 @@ def _examine(candidate: C, trial: Trial[C], expected: Any) -> str:
     return "" if trial.agrees(expected, found) else "wrong"
 
 
-def _time(candidate: C, trial: Trial[C], best_ns: int | None, limit: float) -> int:
+def _time(candidate: C, trial: Trial[C], best_ns: int | None, least_ns: float) -> int:
     """The least of several runs; of few, if the candidate is weak or as fast as can be."""
     least = trial.time(candidate)
     for run in range(1, RUNS):
         weak = best_ns is not None and run >= 2 and least > WEAK * best_ns
-        if weak or (run >= 2 and least <= limit):
+        if weak or (run >= 2 and _is_enough(least, least_ns)):
             break
         least = min(least, trial.time(candidate))
     return least

@@ -83,7 +83,7 @@ def test_an_environment_is_what_runs_leave_in_it_and_makes_them_warm(
 
     def run() -> Any:
         monkeypatch.setattr(objects, "_loaded", objects._Loaded())
-        return burnx.compile(lambda x: ops.exp(ops.matmul(x, x.transpose((1, 0)))))(x).numpy()
+        return burnx.compile(lambda x: ops.exp(ops.mat_mul(x, x.transpose((1, 0)))))(x).numpy()
 
     monkeypatch.setenv("BURNX_ENV", "one")
     first = run()
@@ -122,7 +122,7 @@ def test_a_plan_goes_with_its_environment(tmp_path: Path, monkeypatch: pytest.Mo
     [
         ({"processor": "pentium"}, "processor is 'pentium' there"),
         ({"burnx": "0.0.1"}, "burnx is '0.0.1' there"),
-        ({"for": "cuda", "arch": "sm_30"}, "it is for cuda, which is not here"),
+        ({"for": "vulkan", "arch": "9"}, "it is for vulkan, which is not here"),
     ],
 )
 def test_what_is_of_no_use_here_is_left_with_its_reason(

@@ -50,7 +50,7 @@ class Runner(Interpreter):
         try:
             for unit in made.units:
                 if isinstance(unit, Native):
-                    unit.run(values, known, self.times_ns)
+                    unit.run(values, known, self.times)
                 else:
                     self.step(unit, values, known)
         except Failed:

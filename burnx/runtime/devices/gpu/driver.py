@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import RLock
 from typing import Any, Protocol, TypeAlias
+from weakref import WeakSet
 
 import numpy as np
 
 from burnx.gpu.code import Code, Limits
 from burnx.gpu.dialects import Dialect
 from burnx.runtime.device_array import DeviceArray as DeviceArray
+from burnx.runtime.devices.gpu.pages import Pages
 
 Array = np.ndarray[Any, Any]
 Memory: TypeAlias = Any  # of the driver's own kind, counted in bytes
@@ -33,7 +35,7 @@ class Driver(Protocol):
     """A device.  One call at a time uses it: whoever does holds ``lock``.
 
     ``workers``: groups that run at once where each needs scratch memory of its own.  ``functions`` are those that were
-    built, by kernel and form.
+    built, by kernel and form; ``users`` are the segments that were made for the device.
     """
 
     name: str
@@ -44,6 +46,8 @@ class Driver(Protocol):
     lock: RLock
     arena: Arena
     functions: dict[tuple[str, Any], tuple[Code, Function]]
+    pages: Pages
+    users: WeakSet[Any]
 
     def allocate(self, size_bytes: int) -> Memory:
         """Memory that goes back when nobody refers to it.
@@ -76,6 +80,20 @@ class Driver(Protocol):
 
     def record(self, launches: Sequence[Launch]) -> Launch:
         """Launches as one."""
+
+    @property
+    def memory_bytes(self) -> int:
+        """The device's whole memory."""
+
+    @property
+    def stamp(self) -> Mapping[str, str]:
+        """What results of tuning on this device depend on: its name, its driver and its compiler."""
+
+    def memory_use(self) -> tuple[int, int]:
+        """Bytes that are in use, and bytes that are taken from the device, of this process."""
+
+    def release(self) -> None:
+        """Give back to the device what is taken from it and not in use."""
 
     def finish(self) -> None:
         """Wait until all is done."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from threading import RLock
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
@@ -16,7 +17,9 @@ from burnx.gpu.dialects import OPENCL, Dialect
 from burnx.gpu.emitter import prelude
 from burnx.runtime.device_array import DeviceArray
 from burnx.runtime.devices.gpu.driver import Arena, Array, Launch, Place
+from burnx.runtime.devices.gpu.pages import Pages
 from burnx.runtime.devices.opencl.listing import find_opencl
+from burnx.runtime.devices.opencl.programs import build_program, make_stamp
 
 WORKERS_OF_A_UNIT = 16
 
@@ -47,6 +50,8 @@ class OpenCL:
     lock: RLock = field(default_factory=RLock)
     arena: Arena = field(default_factory=Arena)
     functions: dict[tuple[str, Any], tuple[Code, Any]] = field(default_factory=dict)
+    pages: Pages = field(default_factory=Pages)
+    users: WeakSet[Any] = field(default_factory=WeakSet)
     pool: Any = None
     about: str = ""
     limits: Limits = Limits()
@@ -64,6 +69,21 @@ class OpenCL:
             units=device.max_compute_units,
         )
         self.workers = max(device.max_compute_units * WORKERS_OF_A_UNIT, 256)
+
+    @property
+    def memory_bytes(self) -> int:
+        return int(self.device.global_mem_size)
+
+    @property
+    def stamp(self) -> dict[str, str]:
+        """What results of tuning, and binaries, depend on."""
+        return make_stamp(self.device)
+
+    def memory_use(self) -> tuple[int, int]:
+        return int(self.pool.active_bytes), int(self.pool.managed_bytes)
+
+    def release(self) -> None:
+        self.pool.free_held()
 
     def allocate(self, size_bytes: int) -> Any:
         import pyopencl
@@ -108,14 +128,9 @@ class OpenCL:
         pyopencl.enqueue_fill_buffer(self.queue, place[0], np.uint8(byte), place[1], size_bytes)
 
     def build(self, codes: Sequence[Code]) -> list[Any]:
-        import pyopencl
-
         needs = frozenset[str]().union(*(code.needs for code in codes))
         text = "\n".join([prelude(self.dialect, needs), *(code.text for code in codes)])
-        try:
-            program = pyopencl.Program(self.queue.context, text).build(["-cl-std=CL1.2"])
-        except pyopencl.RuntimeError as error:
-            raise DeviceError(f"{self.name} does not take a kernel: {error}") from error
+        program = build_program(self.queue.context, self.device, text, self.name)
         return [(program, code.name) for code in codes]
 
     def bind(
