@@ -20,7 +20,7 @@ from burnx.runtime.devices.gpu.driver import Array, DeviceArray, Driver, Launch,
 from burnx.runtime.devices.gpu.flow import Flow, Run
 from burnx.runtime.devices.gpu.pages import note_call, take_arena
 from burnx.runtime.devices.gpu.plans import Plan, Planned, Work, make_plan, plan_again
-from burnx.runtime.devices.gpu.tuning import Line, tune_line, written_memory
+from burnx.runtime.devices.gpu.tuning import Line, build_ahead, tune_line, written_memory
 from burnx.runtime.profile import Times, note
 
 PLANS_MOST = 16  # sets of sizes that are kept ready
@@ -205,6 +205,7 @@ class Native:
     def _tune(self, bound: _Bound) -> None:
         """Carry out a call, its kernels raced one by one before they run; the next call takes the winners."""
         won: list[object] = []
+        build_ahead(self.driver, bound.plan.launches)
 
         def launch(line: int) -> None:
             if bound.launches[line] is None:

@@ -111,7 +111,7 @@ def _plan_launches(work: Work, sizes: Sizes, driver: Driver) -> list[Planned]:
         guards = _guards_of(flows, line)
         form = pick_form(driver, kernel, work.texts[line], named, guards)
         chosen.append((kernel, work.texts[line], form, named, task))
-    _build(driver, [(kernel, text, form) for kernel, text, form, _, _ in chosen])
+    build_missing(driver, [(kernel, text, form) for kernel, text, form, _, _ in chosen])
     return [
         _planned(driver, (kernel, text, form), named, task, sizes)
         for kernel, text, form, named, task in chosen
@@ -137,7 +137,7 @@ def _planned(
 def plan_again(driver: Driver, planned: Planned, form: Form) -> Planned:
     """The same launch in another form."""
     wanted = planned.kernel, planned.text, form
-    _build(driver, [wanted])
+    build_missing(driver, [wanted])
     return _planned(driver, wanted, planned.named, planned.task, planned.symbols)
 
 
@@ -152,7 +152,7 @@ def _guards_of(flows: Flows, line: int) -> tuple[bool, ...]:
     return ()
 
 
-def _build(driver: Driver, wanted: Sequence[tuple[Kernel, str, Any]]) -> None:
+def build_missing(driver: Driver, wanted: Sequence[tuple[Kernel, str, Any]]) -> None:
     """Build the functions that are not there, all together."""
     missing: dict[tuple[str, Any], Code] = {}
     for kernel, text, form in wanted:

@@ -7,6 +7,7 @@ candidates start from the same bytes, which are nobody's numbers, so that one th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +21,7 @@ from burnx.runtime.compiled.layout import size_bytes
 from burnx.runtime.compiled.spent import count_flops, describe_call, product_dtype
 from burnx.runtime.devices.gpu.choosing import describe_form, result_key, results_of
 from burnx.runtime.devices.gpu.driver import Array, Driver, Launch, Place
-from burnx.runtime.devices.gpu.plans import Planned
+from burnx.runtime.devices.gpu.plans import Planned, build_missing
 from burnx.runtime.devices.gpu.roofline import device_roofline
 from burnx.runtime.tuning.agreement import all_agree
 from burnx.runtime.tuning.racing import Outcome, race
@@ -63,6 +64,18 @@ class _Trial:
 
     def time(self, form: Form) -> int:
         return self.driver.timed(self.launches[form])
+
+
+def build_ahead(driver: Driver, launches: Sequence[Planned]) -> None:
+    """Build what is going to be raced all at once; a form that cannot be built is found out in its race."""
+    wanted = []
+    for planned in launches:
+        sizes, guards = dict(planned.named), planned.code.form.guards
+        if results_of(driver).find(*result_key(planned.text, sizes, guards)) is None:
+            offered = candidates(planned.kernel, driver.limits, sizes, guards)
+            wanted += [(planned.kernel, planned.text, form) for form in offered]
+    with suppress(BurnxError):
+        build_missing(driver, wanted)
 
 
 def tune_line(driver: Driver, line: Line) -> Outcome[Form] | None:

@@ -23,6 +23,7 @@ import burnx
 from burnx.dtype import dtype_name
 from burnx.files import MappedFile, find_map, place_in_map
 from burnx.program import Instruction, Var
+from burnx.runtime.devices.cpu.choices import tuning_stamp
 from burnx.runtime.devices.cpu.kept.codec import Writer
 from burnx.runtime.devices.cpu.object_files import describe_target, find_object_files, list_versions
 from burnx.runtime.devices.cpu.target import find_target
@@ -80,6 +81,7 @@ def make_key(*parts: Any) -> str:
     """The name of an entry that depends on these parts, on this burnx and on the processor."""
     target = find_target()
     machine = [target.triple, target.cpu, target.features, *list_versions(), source_stamp()]
+    machine.append(tuning_stamp(target))
     return sha256(json.dumps([*parts, *machine]).encode()).hexdigest()
 
 
