@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from burnx.dtype import float32
-from burnx.errors import BurnxError
+from burnx.errors import BurnxError, DeviceError
+from burnx.llvm.context import Unsupported
 from burnx.program import Instruction, Program, Var
 from burnx.runtime.compiled.segments import Segment, cut
 from burnx.runtime.devices.cpu.building import build_native
@@ -126,7 +127,10 @@ class _Trial:
 
     def run(self, candidate: str) -> list[Array]:
         choices = Choices(find_target(), self.alone.threads, {self.key: candidate})
-        self.built[candidate] = self.alone.build(choices)
+        try:
+            self.built[candidate] = self.alone.build(choices)
+        except Unsupported as error:
+            raise DeviceError(f"there is no code for {candidate}: {error}") from error
         return self.alone.run(self.built[candidate])
 
     def agrees(self, expected: list[Array], found: list[Array]) -> bool:

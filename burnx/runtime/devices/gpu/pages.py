@@ -16,7 +16,7 @@ class Pages:
     """What recent calls needed of the arena, and what was in use after them."""
 
     arenas: deque[int] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
-    used: deque[int] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+    used: deque[int] = field(default_factory=lambda: deque(maxlen=2))
     calls: int = 0
 
 
