@@ -20,6 +20,7 @@ _WHERE = {
     "import_onnx": "burnx.api",
     "load": "burnx.api",
     "loop": "burnx.capture.flow",
+    "memory_report": "burnx.runtime.memory",
     "nn": "burnx.nn",
     "ops": "burnx.ops",
     "scan": "burnx.capture.flow",
@@ -39,6 +40,7 @@ __all__ = [
     "import_onnx",
     "load",
     "loop",
+    "memory_report",
     "nn",
     "ops",
     "scan",
@@ -70,4 +72,5 @@ if TYPE_CHECKING:
     from burnx.errors import BurnxError
     from burnx.nn import Input, Output
     from burnx.runtime.device import Device, devices
+    from burnx.runtime.memory import memory_report
     from burnx.tensor import Tensor

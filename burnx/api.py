@@ -16,9 +16,10 @@ from burnx.errors import BurnxError, InputError, ModelError, UsageError
 from burnx.files import MappedFile
 from burnx.graph import Graph
 from burnx.nn.declared import declared_type, parameter_name
-from burnx.nn.module import Module
+from burnx.nn.module import Module, device_of
 from burnx.nn.sources import is_source, load_network
 from burnx.runtime.device import Device, Shelf, devices, find_device, find_shelf
+from burnx.runtime.device_array import is_array
 from burnx.runtime.options import RunOptions, check_options
 from burnx.shape import Dim, symbol
 from burnx.tensor import to_numpy
@@ -178,6 +179,8 @@ def compile(
     """
 
     where = find_device(device)
+    if device is None and isinstance(model, Module):
+        where = device_of(model)
     _check(options)
     _check_callable(model)
 
@@ -287,11 +290,10 @@ def _argument_type(
     kind: Type = argument.type
     if given is None or (kind is not None and not isinstance(kind, TensorType)):
         return kind
-    array = (
-        as_array(to_numpy(given))
-        if kind is None
-        else check_value(argument.name, _opened(argument.name, kind, axes), given, sizes)
-    )
+    if kind is not None:
+        array = check_value(argument.name, _opened(argument.name, kind, axes), given, sizes)
+    else:
+        array = given if is_array(given) else as_array(to_numpy(given))
     shape: list[Dim] = list(array.shape)
     if kind is not None and keeps_dims:
         declared = kind.shape

@@ -24,7 +24,7 @@ class Value:
 
     ``array`` is what an initializer or constant holds.  ``known`` is what is known of the value while the graph is
     made: a small array, or an object array of dimensions for integers that follow from shapes.  ``name`` is the
-    model's own name, empty where there is none.
+    model's own name, empty where there is none.  ``held`` is what a plain call has left in a device's memory.
     """
 
     type: Type
@@ -32,6 +32,7 @@ class Value:
     producer: Node | None = None
     array: Array | None = None
     known: Array | None = None
+    held: Any = None
 
     @property
     def is_constant(self) -> bool:

@@ -124,11 +124,22 @@ class Tensor:
         value = self.recorder.value_of(self, "conversion to an array")
         return value if dtype is None else value.astype(dtype)
 
+    def held(self) -> Any:
+        """The value as an array where it lies: a device's, or one of NumPy."""
+        held = getattr(self.recorder, "held", None)
+        return held(self) if held is not None else self.recorder.value_of(self, "its value")
+
     def __dlpack__(self, **options: Any) -> Any:
-        return self.numpy().__dlpack__(**options)
+        return self.held().__dlpack__(**options)
 
     def __dlpack_device__(self) -> Any:
-        return self.numpy().__dlpack_device__()
+        return self.held().__dlpack_device__()
+
+    @property
+    def __cuda_array_interface__(self) -> Any:
+        if self.recorder.depth >= 0:
+            raise AttributeError("a tensor that is being captured has no memory")
+        return self.held().__cuda_array_interface__
 
     def __bool__(self) -> bool:
         return bool(self._single("a decision"))

@@ -12,12 +12,11 @@ from functools import partial
 from threading import Lock
 from typing import Any
 
-import numpy as np
-
 from burnx.dtype import dtype_name
 from burnx.graph import Graph, Value
 from burnx.program import Program, walk
 from burnx.runtime.device import Device, Executable, Shelf, open_kept, prepare
+from burnx.runtime.device_array import is_array
 from burnx.shape import symbol
 from burnx.types import TensorType, Type
 
@@ -162,12 +161,12 @@ def _is_undecided(program: Program) -> bool:
 
 def signature(values: Sequence[Any]) -> tuple[Any, ...]:
     """What a program depends on: dtypes and ranks, not sizes."""
-    return tuple((v.dtype, v.ndim) if isinstance(v, np.ndarray) else type(v) for v in values)
+    return tuple((v.dtype, v.ndim) if is_array(v) else type(v) for v in values)
 
 
 def _exact(values: Sequence[Any], fixed: Fixed) -> tuple[Any, ...] | None:
     """The dtypes and shapes of inputs, and which are defaults; None if one of them is no array."""
-    if not all(isinstance(value, np.ndarray) for value in values):
+    if not all(map(is_array, values)):
         return None
     return tuple([(value.dtype, value.shape) for value in values]), tuple(fixed)
 
@@ -179,7 +178,7 @@ def _text(kinds: Sequence[tuple[Any, Any]], fixed: Fixed) -> list[Any]:
 
 def _run_type(value: Value, given: Any) -> Type:
     kind = value.type
-    if isinstance(kind, TensorType) and kind.shape is None and isinstance(given, np.ndarray):
+    if isinstance(kind, TensorType) and kind.shape is None and is_array(given):
         dims = tuple(symbol(f"_{value.name}_{axis}") for axis in range(given.ndim))
         return TensorType(kind.dtype, dims)
     return kind

@@ -11,6 +11,7 @@ import numpy as np
 
 from burnx.dtype import DType, as_array, dtype_name, string
 from burnx.errors import InputError
+from burnx.runtime.device_array import DeviceArray
 from burnx.shape import Dim, evaluate, shape_text, symbol, symbol_name, symbols
 from burnx.tensor import to_numpy
 from burnx.types import MapType, OptionalType, SequenceType, TensorType, Type
@@ -71,6 +72,8 @@ def check_value(name: str, kind: Type, given: Any, sizes: dict[str, int]) -> Any
         return [check_value(name, kind.element, item, {}) for item in given]
     if isinstance(kind, MapType):
         return check_map(name, kind, given)
+    if isinstance(given, DeviceArray):
+        return _check_placed(name, kind, given, sizes)
     array = as_array(to_numpy(given))
     if array.size == 0 and isinstance(given, (list, tuple)):
         array = array.astype(kind.dtype)  # an empty list says nothing of a dtype
@@ -81,6 +84,16 @@ def check_value(name: str, kind: Type, given: Any, sizes: dict[str, int]) -> Any
         array = array.reshape(())  # NumPy's ascontiguousarray makes this of a scalar
     check_shape(name, kind, array.shape, sizes)
     return array
+
+
+def _check_placed(
+    name: str, kind: TensorType, given: DeviceArray, sizes: dict[str, int]
+) -> DeviceArray:
+    check_dtype(name, kind, given.dtype)
+    if kind.shape == () and given.shape == (1,):
+        given = given.reshape(())
+    check_shape(name, kind, given.shape, sizes)
+    return given
 
 
 def check_map(name: str, kind: MapType, given: Any) -> dict[Any, Any]:

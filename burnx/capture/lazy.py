@@ -10,10 +10,11 @@ from typing import Any
 
 from burnx.capture.recorder import GraphRecorder
 from burnx.dtype import as_array
-from burnx.graph import Graph, Node, Value, constant_value, uses
+from burnx.graph import Graph, Node, Value, uses
 from burnx.lowering import lower
 from burnx.ops import operator as operator_module
-from burnx.runtime.device import Device, find_device, prepare
+from burnx.runtime.device import Device, enter, find_device, prepare
+from burnx.runtime.device_array import DeviceArray, find_place
 from burnx.shape import Shape
 from burnx.tensor import Array, Tensor
 from burnx.types import OptionalType, TensorType
@@ -43,33 +44,55 @@ class LazyRecorder(GraphRecorder):
         if isinstance(kind, TensorType):
             if kind.shape is not None and all(isinstance(dim, int) for dim in kind.shape):
                 return kind.shape
-            return self.value_of(tensor, "its shape").shape
+            found: Shape = self.held(tensor).shape
+            return found
         return GraphRecorder.shape_of(self, tensor)
 
     def value_of(self, tensor: Tensor, reason: str) -> Array:
-        self.work_out([tensor.ref])
-        result = tensor.ref.array
-        assert result is not None or isinstance(tensor.ref.type, OptionalType)
-        return result  # type: ignore[return-value]  # an empty optional is worth None
+        value: Value = tensor.ref  # type: ignore[assignment]
+        self.work_out([value])
+        if value.array is None and value.held is not None:
+            copied: Array = value.held.numpy()
+            return copied
+        assert value.array is not None or isinstance(value.type, OptionalType)
+        return value.array  # type: ignore[return-value]  # an empty optional is worth None
+
+    def held(self, tensor: Tensor) -> Any:
+        """The value of a tensor as an array where it lies."""
+        value: Value = tensor.ref  # type: ignore[assignment]
+        self.work_out([value])
+        return self.value_of(tensor, "its value") if value.held is None else value.held
 
     def work_out(self, values: Sequence[Any]) -> None:
         """Compute values, together, and let go of the nodes they came from."""
         missing = [value for value in dict.fromkeys(values) if not _is_known(value)]
         if not missing:
             return
-        graph = Graph("call", outputs=missing, nodes=needed_nodes(missing))
-        program = lower(graph, ())
-        results = prepare(program, find_device(self.where))(())
-        for value, result in zip(missing, results, strict=True):
-            value.array, value.producer = result, None
+        where, nodes = find_device(self.where), needed_nodes(missing)
+        given = list(_held_by(nodes))
+        graph = Graph("call", given, missing, nodes=nodes)
+        program = lower(graph, [value.type for value in given])
+        arrays = [enter("", value.held, where) for value in given]
+        for value, result in zip(missing, prepare(program, where)(arrays), strict=True):
+            value.producer = None
+            if isinstance(result, DeviceArray):
+                value.held = result
+            else:
+                value.array = result
             if isinstance(value.type, TensorType):
-                value.type = constant_value(result).type
+                value.type = TensorType(result.dtype, result.shape)
 
 
 def _is_known(value: Value) -> bool:
     """Whether a value was computed; an empty optional then has no array, and nothing that gives it any more."""
     is_empty = isinstance(value.type, OptionalType) and value.producer is None
-    return value.array is not None or is_empty
+    return value.array is not None or value.held is not None or is_empty
+
+
+def _held_by(nodes: Sequence[Node]) -> dict[Value, None]:
+    """What nodes read that lies on a device, and nowhere else."""
+    read = (value for node in nodes for value in uses(node))
+    return {value: None for value in read if value.held is not None and value.array is None}
 
 
 def needed_nodes(values: Sequence[Value]) -> list[Node]:
@@ -96,6 +119,12 @@ def default_recorder() -> LazyRecorder:
     return LazyRecorder()
 
 
+@lru_cache(maxsize=64)
+def recorder_on(name: str) -> LazyRecorder:
+    """The recorder of plain calls on the device of this name."""
+    return LazyRecorder(where=find_device(name))
+
+
 operator_module.DEFAULT_RECORDER[0] = default_recorder
 
 
@@ -108,7 +137,19 @@ copyreg.pickle(Tensor, _as_pickled)
 
 
 def tensor(value: Any) -> Tensor:
-    """A value given by a caller as a tensor, which keeps it as it is now."""
+    """A value given by a caller as a tensor, which keeps it as it is now; what lies on a device stays there."""
     if isinstance(value, Tensor):
         return value
+    place = find_place(value)
+    if place is not None and not isinstance(value, DeviceArray):
+        value = enter("", value, find_device(place)).copy()
+        value.driver.finish()  # its owner may write to it from now on
+    if isinstance(value, DeviceArray):
+        return held_tensor(value)
     return default_recorder().constant(operator_module.own_array(as_array(value)))
+
+
+def held_tensor(array: DeviceArray) -> Tensor:
+    """A tensor of what lies on a device, where plain calls with it are carried out."""
+    kind = TensorType(array.dtype, array.shape)
+    return Tensor(recorder_on(array.device), Value(kind, held=array))

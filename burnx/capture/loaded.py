@@ -12,11 +12,13 @@ import numpy as np
 
 from burnx.capture.executables import Executables
 from burnx.capture.inputs import check_names, check_value, match_inputs
-from burnx.capture.lazy import default_recorder
+from burnx.capture.lazy import default_recorder, held_tensor
 from burnx.dtype import as_array, dtype_name
 from burnx.errors import InputError, UsageError
 from burnx.graph import Graph, Value, constant_value
-from burnx.runtime.device import Device, Shelf, placement, prepare
+from burnx.runtime.device import Device, Shelf, enter, find_device, placement, prepare
+from burnx.runtime.device_array import DeviceArray
+from burnx.runtime.profile import Spent
 from burnx.tensor import Tensor, to_numpy
 from burnx.types import MapType, OptionalType, SequenceType, Type
 
@@ -102,6 +104,10 @@ class LoadedModel:
         check_names(inputs, "what run() takes")
         return dict(zip(self._face.output_names, self.results(inputs), strict=True))
 
+    def to(self, device: str | Device) -> LoadedModel:
+        """The same model ready to run on another device."""
+        return LoadedModel(self._graph(), find_device(device), self.options)
+
     def __reduce__(self) -> str:
         raise UsageError(
             "a loaded model is not pickled or copied: send its path, and load it there"
@@ -121,15 +127,16 @@ class LoadedModel:
         values = self._values(inputs)
         return self._executables.find(values)(values)
 
-    def profile(self, inputs: Mapping[str, Any]) -> list[tuple[str, int]]:
-        """Where a run spends its time: (primitive or kind of kernel, and node; elapsed_ns), slowest first."""
+    def profile(self, inputs: Mapping[str, Any]) -> list[Spent]:
+        """Where a run spends its time: what each primitive or kind of kernel took at a node, slowest first."""
         values = self._values(inputs)
         # a runner of its own: other threads may be running on the kept one
         executable = prepare(self._executables.lower(values), self.device, self.options)
         executable(values)  # the first run also makes plans, and its memory is new
-        times = executable.runner.times_ns = {}
+        times: dict[str, Spent] = {}
+        executable.runner.times = times
         executable(values)
-        return sorted(times.items(), key=lambda row: -row[1])
+        return sorted(times.values(), key=lambda spent: -spent.elapsed_ns)
 
     def placement(self) -> dict[str, int]:
         """How often each thing occurs that Python carries out on this device, for the declared inputs."""
@@ -152,6 +159,7 @@ class LoadedModel:
             given = inputs.get(value.name)
             if given is None:
                 given = self._face.defaults.get(value)
+            given = enter(value.name, given, self.device)
             values.append(check_value(value.name, value.type, given, sizes))
         return values
 
@@ -179,6 +187,13 @@ class Compiled:
         self._models: dict[Any, LoadedModel] = {}
         self._lock = Lock()
 
+    def to(self, device: str | Device) -> Compiled:
+        """The same model, to be captured and run on another device."""
+        where, options = find_device(device), self.options
+        return Compiled(
+            self._names, self._capture, self._weights, where, title=self.title, options=options
+        )
+
     def __reduce__(self) -> str:
         raise UsageError(
             "what is compiled is not pickled or copied: send the module, and compile it"
@@ -190,7 +205,11 @@ class Compiled:
     def __call__(self, *inputs: Any) -> Any:
         """What the model gives: a tensor, or a tuple of several."""
         named = match_inputs(self._names, inputs, "what was compiled")
-        given = {name: to_numpy(value) for name, value in named.items() if value is not None}
+        given = {
+            name: to_numpy(enter(name, value, self.device))
+            for name, value in named.items()
+            if value is not None
+        }
         model = self._model(given)
         pairs = zip(model.graph.outputs, model.results(given), strict=True)
         tensors = [_as_tensor(value.type, result) for value, result in pairs]
@@ -218,13 +237,15 @@ def _exact_kind(value: Any) -> Any:
         return tuple(map(_exact_kind, value))
     if isinstance(value, Mapping):
         return type(value)
-    array = as_array(value)
+    array = value if isinstance(value, DeviceArray) else as_array(value)
     return array.dtype, array.shape
 
 
 def _as_tensor(kind: Type, result: Any) -> Tensor | None:
     if result is None:
         return None
+    if isinstance(result, DeviceArray):
+        return held_tensor(result)
     is_array = isinstance(result, np.ndarray)
     value = constant_value(result) if is_array else Value(kind, array=result)
     return Tensor(default_recorder(), value)

@@ -115,9 +115,9 @@ class GraphRecorder:
                 f"{caller()}: a tensor is of use only while what made it is captured; "
                 "this one was kept from another call or taken out of a branch or loop"
             )
-        if scope is None:
-            tensor.recorder.value_of(tensor, "a capture")
         value: Value = tensor.ref  # type: ignore[assignment]
+        if scope is None:
+            value.array = tensor.recorder.value_of(tensor, "a capture")
         return value
 
     def constant(self, array: Array) -> Tensor:

@@ -30,6 +30,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
         "Run the backend tests of the ONNX standard.",
     ),
     "devices": ("burnx.cli.devices", "devices_command", "List what models can run on here."),
+    "env": ("burnx.cli.env", "env_command", "Hand on what was compiled and tuned."),
     "demo": ("burnx.cli.demo", "demo_command", "Import, run, export and verify a small model."),
 }
 

@@ -14,7 +14,7 @@ import click
 from burnx.cli.bench_engines import ENGINES, Job, check_installed, torch_file
 from burnx.cli.bench_plot import plot_times
 from burnx.cli.bench_turns import Plan, Timing, time_engines
-from burnx.cli.console import Console, json_option, table
+from burnx.cli.console import Console, as_json, json_option, table
 from burnx.cli.options import ModelRequest, model_options
 from burnx.cli.rooms import inputs_for, load_model, load_options
 from burnx.errors import UsageError
@@ -27,7 +27,7 @@ _OTHERS = tuple(name for name in ENGINES if name != "burnx")
 @click.option("--against", type=click.Choice(_OTHERS), multiple=True, help="Time this one too.")
 @click.option("--rounds", type=click.IntRange(min=1), default=7, help="Turns of each engine (7).")
 @click.option("--plot", metavar="FILE.svg", help="Draw the times.")
-@click.option("--profile", is_flag=True, help="Show what each instruction takes.")
+@click.option("--profile", is_flag=True, help="Show what each kernel takes.")
 @json_option
 @click.pass_obj
 def bench_command(
@@ -54,7 +54,7 @@ def bench_command(
         Path(options["plot"]).write_text(svg, encoding="utf-8")
         console.notice(f"wrote {options['plot']}")
     if profile:
-        result["profile"] = _profile(console, model, inputs)
+        result["profile"] = _profile(console, request, model, inputs)
     console.result(result)
 
 
@@ -132,10 +132,39 @@ def _figures(timings: Mapping[str, Timing]) -> str:
     )
 
 
-def _profile(console: Console, model: Any, inputs: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What each instruction took, longest first."""
+def _profile(
+    console: Console, request: ModelRequest, model: Any, inputs: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """What each kernel or instruction took, longest first, and how near to its best the device came."""
+    from burnx.runtime.device import find_roofline
+
     rows = model.profile(inputs)
-    total = sum(elapsed_ns for _, elapsed_ns in rows) or 1
-    shown = [(label, f"{ns / 1e6:.3f}", f"{100 * ns / total:.1f}") for label, ns in rows]
-    console.say(table(("instruction", "ms", "%"), shown))
-    return [{"instruction": label, "elapsed_ns": ns} for label, ns in rows]
+    roofline = find_roofline(model.device, load_options(request))
+    fractions = [
+        roofline.fraction(row.elapsed_ns, row.bytes, row.flops, row.dtype) if roofline else 0.0
+        for row in rows
+    ]
+    total = sum(row.elapsed_ns for row in rows) or 1
+    shown = [
+        (
+            row.place or "-",
+            row.what,
+            row.calls,
+            f"{row.elapsed_ns / 1e6:.3f}",
+            f"{100 * row.elapsed_ns / total:.1f}",
+            f"{row.bytes / 1e6:.3f}",
+            f"{row.flops / 1e6:.3f}",
+            f"{100 * fraction:.0f}" if fraction else "-",
+        )
+        for row, fraction in zip(rows, fractions, strict=True)
+    ]
+    console.say(table(("place", "kind", "calls", "ms", "%", "MB", "MFLOP", "% of peak"), shown))
+    if roofline is not None:
+        console.say(
+            f"peak: {roofline.bytes_per_s / 1e9:.3g} GB/s copied, {roofline.flops_per_s / 1e9:.4g} GFLOP/s"
+            + "".join(f", {n} {v / 1e9:.4g}" for n, v in roofline.matrices.items())
+        )
+    return [
+        {**as_json(row), "instruction": row.label, "fraction_of_peak": fraction or None}
+        for row, fraction in zip(rows, fractions, strict=True)
+    ]

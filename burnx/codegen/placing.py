@@ -26,6 +26,7 @@ RESERVED = frozenset(
         "outputs",
         "parameters",
         "save_weights",
+        "to",
     }
 )
 

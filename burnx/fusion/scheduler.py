@@ -19,6 +19,7 @@ from burnx.fusion.margins import Margin, find_margins, without_padding
 from burnx.fusion.orders import natural_order
 from burnx.fusion.storage import Order, Schedule, Step, Storage
 from burnx.kernels.ir import Statement
+from burnx.kernels.winograd import Scheme
 from burnx.program import Instruction, Var
 from burnx.shape import Dim, Shape, product
 
@@ -28,7 +29,8 @@ class Traits:
     """What the device wishes: ``lanes`` float32 elements at a time; the packing of a product's right side,
     by the dtypes of left and right and of the sums, and the columns.
 
-    ``winograd``: whether convolutions may be transformed.  ``narrow``: the low-precision floats that products read as
+    ``winograd``: whether convolutions may be transformed; ``scheme`` says how, by the height and width of the result, the
+    channels and the outputs, None where nobody wishes anything.  ``narrow``: the low-precision floats that products read as
     they are, although they are added up in float32.
     """
 
@@ -36,6 +38,7 @@ class Traits:
     packing: Callable[[DType, DType, DType, int], str] = lambda left, right, sums, columns: ""
     fuse: bool = True
     winograd: bool = True
+    scheme: Callable[[int, int, int, int], Scheme | None] | None = None
     narrow: frozenset[DType] = frozenset()
 
 

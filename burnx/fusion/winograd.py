@@ -57,7 +57,9 @@ def write_winograd(
     scheduler: Scheduler, cluster: Cluster, made: Geometry, source: Storage, sums: DType
 ) -> bool:
     """The steps of a convolution that is worth it; False, and nothing written, for others."""
-    scheme = _find_scheme(cluster, made, sums) if scheduler.traits.winograd else None
+    scheme = None
+    if scheduler.traits.winograd:
+        scheme = _find_scheme(scheduler, cluster, made, sums)
     if scheme is None:
         return False
     tiles = Tiles(scheme, made.result[0], made.result[2:])
@@ -68,7 +70,9 @@ def write_winograd(
     return True
 
 
-def _find_scheme(cluster: Cluster, made: Geometry, sums: DType) -> Scheme | None:
+def _find_scheme(
+    scheduler: Scheduler, cluster: Cluster, made: Geometry, sums: DType
+) -> Scheme | None:
     weight = cluster.seed.inputs[1]
     plain = (made.strides, made.dilations, made.spread, made.groups) == ((1, 1), (1, 1), (1, 1), 1)
     if weight is None or weight.array is None or not plain or made.kernel != (3, 3):
@@ -77,7 +81,8 @@ def _find_scheme(cluster: Cluster, made: Geometry, sums: DType) -> Scheme | None
         return None
     outputs, channels = weight.array.shape[:2]
     height, width = (_likely(size) for size in made.result[2:])
-    return choose_scheme(height, width, channels, outputs)
+    choose = scheduler.traits.scheme or choose_scheme
+    return choose(height, width, channels, outputs)
 
 
 def _likely(size: Dim) -> int:

@@ -110,6 +110,8 @@ TWO = Scheme(
     2, ((1, 0, 0), (1 / 2, 1 / 2, 1 / 2), (1 / 2, -1 / 2, 1 / 2), (0, 0, 1)), _forward2, _backward2
 )
 
+SCHEMES = {"four": FOUR, "two": TWO}
+
 FEW_ROWS = 20  # with fewer rows a product takes as long: its weights come from memory
 GAIN = 0.7  # of the time of the next best: the transforms keep memory busy, too
 TILE_WORK = 150  # multiplications that a tile's transforms take as long as, for a channel and an output each
@@ -119,7 +121,7 @@ def choose_scheme(height: int, width: int, channels: int, outputs: int) -> Schem
     """What is likely fastest for so many results of one image; None for a plain convolution."""
     best, least = None, 9 * max(height * width, FEW_ROWS) * channels * outputs
     for scheme in (FOUR, TWO):
-        if height < scheme.step or width < scheme.step or min(channels, outputs) < 16:
+        if not fits(scheme, height, width) or min(channels, outputs) < 16:
             continue
         tiles = -(-height // scheme.step) * -(-width // scheme.step)
         work = scheme.tile**2 * max(tiles, FEW_ROWS) * channels * outputs
@@ -127,3 +129,8 @@ def choose_scheme(height: int, width: int, channels: int, outputs: int) -> Schem
         if work < GAIN * least:
             best, least = scheme, work
     return best
+
+
+def fits(scheme: Scheme, height: int, width: int) -> bool:
+    """Whether so many results are a tile at least."""
+    return height >= scheme.step and width >= scheme.step

@@ -119,6 +119,22 @@ def choose_packing(
     return name_packing(right, lanes * vectors, kind)
 
 
+def offer_packings(
+    target: Target, left: DType, right: DType, total: DType, columns: int
+) -> list[str]:
+    """All packings that ``choose_packing`` could take for other columns; of floats all that registers allow."""
+    first = choose_packing(target, left, right, total, columns)
+    if total.itemsize < 4:
+        total = int32 if total.kind in "iu" else float32
+    lanes = target.vector_bytes // total.itemsize
+    kind, *_ = *byte_packings(target, left, right, total), ""
+    most = tile_vectors(target)
+    if not kind:
+        most = max(_NEARNESS if target.registers > 16 else _NEARNESS_OF_16)
+    names = [name_packing(right, lanes * count, kind) for count in range(most, 0, -1)]
+    return list(dict.fromkeys((first, *names)))
+
+
 def make_plan(target: Target, statement: Contract) -> Plan:
     left, right, total = statement.left.dtype, statement.right.dtype, statement.dtype
     lanes, vectors, packing = (

@@ -14,7 +14,8 @@ from burnx.capture.lazy import default_recorder, tensor
 from burnx.dtype import parse_dtype
 from burnx.errors import InputError
 from burnx.graph import Value
-from burnx.nn.module import Input, Module, Output
+from burnx.nn.module import Input, Module, Output, device_of
+from burnx.runtime.device import enter
 from burnx.shape import Dim, symbol
 from burnx.tensor import Tensor, to_numpy
 from burnx.types import MapType, OptionalType, SequenceType, TensorType, Type
@@ -63,6 +64,10 @@ def check_call(
             raise InputError(f'{type(module).__name__} has no input "{name}", or it is given twice')
         given[name] = value
     sizes: dict[str, int] = {}
+    where = device_of(module)
+    for name, value in given.items():
+        if not isinstance(value, Tensor):
+            given[name] = enter(entries[name].name, value, where)
     checked = {name: _check(entry, given.get(name), sizes) for name, entry in entries.items()}
     if _takes_any_number(type(module).forward):
         return [checked[name] for name in entries], {}

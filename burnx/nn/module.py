@@ -5,18 +5,21 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from burnx.capture.lazy import tensor
+from burnx.capture.lazy import recorder_on, tensor
 from burnx.checkpoints import open_tensors
 from burnx.errors import CallError, WeightsError
 from burnx.nn.parameter import Parameter
 from burnx.nn.stored import Remap, names_in, under_original_names
+from burnx.runtime.device import Device, find_device
 from burnx.tensor import AMBIENT, Array, Tensor
 from burnx.weights import save_weights
 
+_WHERE = "where it runs"  # in a module's vars, under a name that no attribute can have
 __all__ = ["Container", "Input", "Module", "ModuleList", "Output", "Parameter"]
 
 
@@ -63,15 +66,32 @@ class Module:
         raise CallError(f"{type(self).__name__} has no forward")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if AMBIENT.get() is None:
-            if type(self).inputs:
-                from burnx.nn.declared import check_call
+        if AMBIENT.get() is not None:
+            return self.forward(*args, **kwargs)
+        where: Device | None = vars(self).get(_WHERE)
+        if where is None:
+            return self._call_plainly(args, kwargs)
+        with recorder_on(where.name).ambient():
+            return self._call_plainly(args, kwargs)
 
-                given, named = check_call(self, args, kwargs)
-                return self.forward(*given, **named)
-            args = tuple(given_tensor(value) for value in args)
-            kwargs = {name: given_tensor(value) for name, value in kwargs.items()}
+    def _call_plainly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if type(self).inputs:
+            from burnx.nn.declared import check_call
+
+            given, named = check_call(self, args, kwargs)
+            return self.forward(*given, **named)
+        args = tuple(given_tensor(value) for value in args)
+        kwargs = {name: given_tensor(value) for name, value in kwargs.items()}
         return self.forward(*args, **kwargs)
+
+    def to(self, device: str | Device) -> Self:
+        """The same module, whose plain calls run on a device; modules and weights are shared.
+
+        ``burnx.compile`` takes it as the device, too.
+        """
+        moved = copy(self)
+        vars(moved)[_WHERE] = find_device(device)
+        return moved
 
     # ---------------------------------------------------------------- what it holds
     def children(self) -> Iterator[tuple[str, Any]]:
@@ -175,6 +195,11 @@ def _inside(module: Module, indent: str) -> Iterator[str]:
         else:
             yield f"{indent}{name}: {type(value).__name__}"
             yield from _inside(value, indent + "  ")
+
+
+def device_of(module: Module) -> Device:
+    """Where a module's plain calls run: what ``to`` said, else the device of ``BURNX_DEVICE``."""
+    return find_device(vars(module).get(_WHERE))
 
 
 def weights_beside(cls: type) -> Path:

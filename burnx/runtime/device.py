@@ -5,16 +5,21 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
-from burnx.errors import DeviceError, ModelError
+from burnx.dtype import as_array
+from burnx.errors import DeviceError, InputError, ModelError
 from burnx.files import MappedFile
 from burnx.graph import Graph
 from burnx.program import Program
+from burnx.runtime.device_array import DeviceArray, find_place, is_array, put
+from burnx.runtime.profile import Times
+from burnx.tensor import Tensor
 
 Array = np.ndarray[Any, Any]
 DEFAULT = "cpu"
@@ -23,20 +28,44 @@ DEFAULT = "cpu"
 class Runner(Protocol):
     """A program made ready on a device."""
 
-    times_ns: dict[str, int] | None  # where it is set: what each thing took, by "<what> <place>"
+    times: Times | None  # where it is set: what each thing took, by "<what> <place>"
 
     def run(self, program: Program, inputs: Sequence[Any]) -> list[Any]: ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Device:
-    """A place where programs run: ``cpu``, ``reference``, ``opencl:0``, ``cuda:1``."""
+    """A place where programs run: ``cpu``, ``reference``, ``opencl:0``, ``cuda:1``; ``cuda`` is ``cuda:0``.
+
+    ``units`` are processors, or what a driver counts instead.  Raises: DeviceError if there is no such device here.
+    """
 
     name: str
-    about: str = ""
+    about: str = field(default="", compare=False)
+    driver: str = field(default="", compare=False)
+    memory_bytes: int = field(default=0, compare=False)
+    units: int = field(default=0, compare=False)
+
+    def __init__(self, name: str | Device | None = None, *facts: Any) -> None:
+        given = (str(name), *facts) if facts else _find_facts(name)
+        names = [each.name for each in fields(self)]
+        for field_name, value in zip(names, given, strict=False):
+            object.__setattr__(self, field_name, value)
 
     def __str__(self) -> str:
         return self.name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Device, tuple(getattr(self, each.name) for each in fields(self))
+
+    def put(self, array: Any) -> Any:
+        """A copy of an array in this device's memory; a NumPy array where that is the processor's."""
+        host = as_array(array)
+        if ":" not in self.name:
+            return host.copy()
+        if host.dtype.kind == "O":
+            raise DeviceError(f"text and objects do not lie on {self.name}")
+        return put(_room(self).find_driver(self.name), host)
 
 
 _ROOM = "burnx.runtime.devices."
@@ -45,6 +74,7 @@ _ABOUT = {
     "cpu": "this machine's processor",
 }
 _KINDS = ("opencl", "cuda")  # of which there may be several, by number
+Facts = tuple[str, str, str, int, int]
 
 
 def find_device(name: str | Device | None = None) -> Device:
@@ -52,24 +82,58 @@ def find_device(name: str | Device | None = None) -> Device:
 
     Raises: DeviceError if there is no such device here.
     """
-    if isinstance(name, Device):
-        return name
-    wanted = str(name if name is not None else os.environ.get("BURNX_DEVICE") or DEFAULT)
-    if wanted in _ABOUT:
-        return Device(wanted, _ABOUT[wanted])
-    kind, _, number = wanted.partition(":")
-    if kind in _KINDS and (number.isascii() and number.isdigit() or wanted == kind):
-        full = f"{kind}:{int(number or 0)}"
-        return Device(full, importlib.import_module(_ROOM + kind).find_driver(full).about)
-    raise DeviceError(f"there is no device {wanted!r}; available: {', '.join(map(str, devices()))}")
+    return name if isinstance(name, Device) else Device(name)
 
 
 def devices() -> tuple[Device, ...]:
     """The devices that can be used here."""
-    found = [Device(name, about) for name, about in _ABOUT.items()]
+    found = [Device(*_host_facts(name)) for name in _ABOUT]
     for kind in _KINDS:
         found += [Device(*each) for each in importlib.import_module(_ROOM + kind).list_devices()]
     return tuple(found)
+
+
+def _find_facts(name: str | Device | None) -> Facts:
+    wanted = str(name if name is not None else os.environ.get("BURNX_DEVICE") or DEFAULT)
+    if wanted in _ABOUT:
+        return _host_facts(wanted)
+    kind, _, number = wanted.partition(":")
+    if kind in _KINDS and (number.isascii() and number.isdigit() or wanted == kind):
+        facts: Facts = importlib.import_module(_ROOM + kind).describe_device(int(number or 0))
+        return facts
+    raise DeviceError(f"there is no device {wanted!r}; available: {', '.join(map(str, devices()))}")
+
+
+@cache
+def _host_facts(name: str) -> Facts:
+    memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    units = len(os.sched_getaffinity(0)) if name == "cpu" else 1
+    driver = {"cpu": "burnx's own", "reference": f"NumPy {np.__version__}"}[name]
+    return name, _ABOUT[name], driver, memory_bytes, units
+
+
+def enter(name: str, value: Any, where: Device) -> Any:
+    """What is given for an input; an array that lies on the device where it is wanted stays there.
+
+    What burnx itself left on another device is copied.
+    Raises: InputError if an array of another library lies on another device, or cannot be taken from it.
+    """
+    if isinstance(value, Tensor):
+        value = value.held()
+    place = find_place(value)
+    if place is None:
+        return value
+    if isinstance(value, DeviceArray):
+        return value if place == where.name else value.numpy()
+    if place.partition(":")[0] != where.name.partition(":")[0] or place not in ("cuda", where.name):
+        raise InputError(
+            f'input "{name}" lies on {place}, and the model runs on {where.name}: '
+            "burnx moves no array by itself between devices"
+        )
+    try:
+        return _room(where).find_driver(where.name).adopt(value)
+    except (BufferError, TypeError, ValueError, RuntimeError) as error:
+        raise InputError(f'input "{name}" on {place} cannot be taken: {error}') from error
 
 
 @dataclass(slots=True, eq=False)
@@ -83,10 +147,12 @@ class Executable:
         """The outputs; none of them shares memory with an input or a constant."""
         results = self.runner.run(self.program, inputs)
         seen: set[int] = set()
+        there = next((each.driver for each in inputs if isinstance(each, DeviceArray)), None)
         try:
-            return [_own(value, inputs, seen) for value in results]
+            owned = [_own(value, inputs, seen) for value in results]
         except MemoryError as error:
             raise ModelError(f"not enough memory for the outputs: {error}") from error
+        return owned if there is None else _left_there(owned, inputs, there)
 
 
 _NONE: Mapping[str, Any] = {}
@@ -148,16 +214,39 @@ def _room(where: Device) -> Any:
     return importlib.import_module(_ROOM + where.name.partition(":")[0])
 
 
+def find_roofline(where: Device, options: Mapping[str, Any]) -> Any:
+    """What a device does at its best, measured once; None of one that has no kernels."""
+    find = getattr(_room(where), "find_roofline", None)
+    return None if find is None else find(options, where.name)
+
+
 def _own(value: Any, inputs: Sequence[Any], seen: set[int]) -> Any:
     if isinstance(value, list):
         return [_own(item, inputs, seen) for item in value]
-    if not isinstance(value, np.ndarray):
+    if not is_array(value):
         return value
-    shared = value.base is not None or not value.flags.writeable or id(value) in seen
+    shared = id(value) in seen or any(value is item for item in inputs)
     seen.add(id(value))
-    if shared or any(value is item for item in inputs):
+    if isinstance(value, DeviceArray):
+        return value.copy() if shared else value
+    if shared or value.base is not None or not value.flags.writeable:
         return np.array(value, order="C", copy=True)
     return np.ascontiguousarray(value).reshape(value.shape)
+
+
+def _left_there(values: Sequence[Any], inputs: Sequence[Any], driver: Any) -> list[Any]:
+    """Outputs for inputs that lie on a device lie there, too, whoever made them.
+
+    Other libraries' memory is theirs again when a call returns: they know nothing of burnx's queue.
+    """
+    moved = [
+        put(driver, value) if isinstance(value, np.ndarray) and value.dtype.kind != "O" else value
+        for value in values
+    ]
+    if any(isinstance(each, DeviceArray) and each.borrowed for each in inputs):
+        with driver.lock:
+            driver.finish()
+    return moved
 
 
 def placement(program: Program, where: Device) -> dict[str, int]:

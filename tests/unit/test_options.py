@@ -93,9 +93,9 @@ def test_options_reach_the_runner(options: dict[str, Any], monkeypatch: pytest.M
 def test_without_fusion_every_node_is_a_kernel() -> None:
     def labels(**options: Any) -> list[str]:
         rows = burnx.load(CHAIN, device="cpu", **options).profile(X)
-        assert all(elapsed_ns >= 0 for _, elapsed_ns in rows)
-        assert rows == sorted(rows, key=lambda row: -row[1])
-        return sorted(label for label, _ in rows)
+        assert all(row.elapsed_ns >= 0 and row.calls == 1 for row in rows)
+        assert rows == sorted(rows, key=lambda row: -row.elapsed_ns)
+        return sorted(row.label for row in rows)
 
     assert labels() == ['contract node "product" (MatMul)']
     assert labels(fuse=False) == [
@@ -108,10 +108,10 @@ def test_without_fusion_every_node_is_a_kernel() -> None:
 def test_a_profile_has_what_python_carries_out_too() -> None:
     given = {"b": True, "x": np.array([3, 1, 2], np.float32), "s": np.array(["a", "b", "c"])}
     for device in ("cpu", "reference"):
-        rows = dict(burnx.load(FOREIGN, device=device).profile(given))
-        assert any(label.startswith("sort node") for label in rows)
-        assert any(label.startswith("map node") for label in rows)
-        assert all(elapsed_ns >= 0 for elapsed_ns in rows.values())
+        rows = burnx.load(FOREIGN, device=device).profile(given)
+        assert any(row.label.startswith("sort node") for row in rows)
+        assert any(row.label.startswith("map node") for row in rows)
+        assert all(row.elapsed_ns >= 0 for row in rows)
 
 
 def test_placement_lists_what_python_carries_out() -> None:

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 from burnx.dtype import dtype_name
 from burnx.program import Instruction, Program, Var, bodies
-from burnx.runtime.compiled.segments import Segment, cut
 from burnx.types import TensorType
 
 
 def name_foreign(program: Program) -> Iterator[str]:
     """The names of what Python carries out between native segments, bodies of branches and loops included."""
+    from burnx.runtime.compiled.segments import Segment, cut  # takes what a warm start does without
+
     for unit in cut(program).units:
         if isinstance(unit, Segment):
             continue

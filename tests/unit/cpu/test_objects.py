@@ -13,6 +13,7 @@ import pytest
 from native_code import run_python, start_python
 
 from burnx.errors import DeviceError
+from burnx.runtime.compiled import kept_files
 from burnx.runtime.devices.cpu import object_files, objects
 from burnx.runtime.devices.cpu.object_files import ObjectFiles, find_object_files, name_entry
 from burnx.runtime.devices.cpu.objects import load_kernel, load_many
@@ -115,7 +116,7 @@ DAMAGE = {
     "cut in its head": lambda content: content[:20],
     "head alone": lambda content: content[: content.index(b"\n") + 33],
     "a bit turned": lambda content: content[:-9] + bytes([content[-9] ^ 1]) + content[-8:],
-    "another format": lambda content: content.replace(b"-2\n", b"-1\n", 1),
+    "another format": lambda content: content.replace(b"-3\n", b"-2\n", 1),
     "more at the end": lambda content: content + b"x",
     "not ours": lambda content: b"\x7fELF" * 1000,
 }
@@ -226,7 +227,7 @@ def test_a_folder_that_cannot_be_written_to_is_no_cache(
 
     first, second = Text(7), Text(8)
     load_kernel(first.key, first, find_target())
-    monkeypatch.setattr(object_files.tempfile, "mkstemp", refuse)
+    monkeypatch.setattr(kept_files.tempfile, "mkstemp", refuse)
     forget_loaded()
     assert CALL(load_kernel(first.key, first, find_target()))(1) == 8
     assert CALL(load_kernel(second.key, second, find_target()))(1) == 9

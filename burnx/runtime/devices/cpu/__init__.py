@@ -16,13 +16,15 @@ from burnx.program import Program
 from burnx.runtime.compiled.foreign import name_foreign
 from burnx.runtime.devices.cpu.kept.models import Shelf, Slot
 from burnx.runtime.devices.cpu.kept.models import find_shelf as _find_shelf
+from burnx.runtime.devices.cpu.memory import live_workspaces
 from burnx.runtime.devices.cpu.objects import compiled_kernels
 from burnx.runtime.devices.cpu.runner import Runner
 from burnx.runtime.devices.cpu.threads import prepare_threads
+from burnx.runtime.tuning.roofline import Roofline
 
 
 def prepare(program: Program, options: Mapping[str, Any], slot: Slot | None = None) -> Runner:
-    """A runner for a program: ``threads`` and ``fuse`` are what it asks of ``options``.
+    """A runner for a program: ``threads``, ``fuse`` and ``tune`` are what it asks of ``options``.
 
     With a ``slot`` the program is kept there once it has run.
     """
@@ -39,13 +41,35 @@ def open_kept(
 
 
 def find_shelf(path: Path, base_dir: Path | None, options: Mapping[str, Any]) -> Shelf | None:
-    """What is kept of a model file; None where nothing is kept."""
-    return _find_shelf(path, base_dir, options.get("fuse", True))
+    """What is kept of a model file; None where nothing is kept, or all is to be tuned anew."""
+    return None if options.get("tune") else _find_shelf(path, base_dir, options.get("fuse", True))
 
 
 def _make_runner(options: Mapping[str, Any], slot: Slot | None) -> Runner:
     threads = prepare_threads(options.get("threads"))
-    return Runner(threads=threads, fuse=options.get("fuse", True), slot=slot)
+    fuse, tune = options.get("fuse", True), bool(options.get("tune"))
+    return Runner(threads=threads, fuse=fuse, tune=tune, slot=slot)
 
 
-__all__ = ["compiled_kernels", "find_shelf", "name_foreign", "open_kept", "prepare"]
+def find_roofline(options: Mapping[str, Any], name: str) -> Roofline:
+    """What the processor does at its best with the threads of ``options``."""
+    from burnx.runtime.devices.cpu.tuning import cpu_roofline
+
+    return cpu_roofline(prepare_threads(options.get("threads")))
+
+
+def measure_memory(name: str) -> dict[str, int]:
+    """What running programs hold of the memory; their constants lie where the model's do."""
+    held = sum(len(each.array) for each in list(live_workspaces))
+    return {"used_bytes": held, "reserved_bytes": held, "arena_bytes": held}
+
+
+__all__ = [
+    "compiled_kernels",
+    "find_roofline",
+    "find_shelf",
+    "measure_memory",
+    "name_foreign",
+    "open_kept",
+    "prepare",
+]

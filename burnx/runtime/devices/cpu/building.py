@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,13 @@ from burnx.fusion.storage import steps_in
 from burnx.kernels.blocking import block_windows
 from burnx.kernels.clike import clike
 from burnx.kernels.text import kernel_text
-from burnx.llvm.contract_plan import choose_packing
 from burnx.llvm.emitter import emit
 from burnx.llvm.target import Target
 from burnx.runtime.compiled.checks import find_demands, find_inner_demands
 from burnx.runtime.compiled.lines import make_lines
 from burnx.runtime.compiled.segments import Segment
 from burnx.runtime.compiled.symbols import find_symbols
+from burnx.runtime.devices.cpu.choices import Choices
 from burnx.runtime.devices.cpu.native import Code, Details, Native
 from burnx.runtime.devices.cpu.object_files import name_entry
 from burnx.runtime.devices.cpu.objects import load_many
@@ -32,11 +33,14 @@ from burnx.runtime.devices.cpu.target import find_target
 STAYS_BYTES = 1 << 20  # constants from this size on are not copied to be aligned
 
 
-def build_native(segment: Segment, threads: int, fuse: bool = True) -> Native:
-    """The native code of a segment."""
+def build_native(
+    segment: Segment, threads: int, fuse: bool = True, choices: Choices | None = None
+) -> Native:
+    """The native code of a segment; ``choices`` are those that races have found, unless others are given."""
     target = find_target()
+    choices = choices or Choices(target, threads)
     kept = frozenset(segment.outputs)
-    traits = Traits(target.lanes, partial(choose_packing, target), fuse)
+    traits = Traits(target.lanes, choices.packing, fuse, scheme=choices.scheme)
     found = schedule(segment.instructions, kept, kept, traits)
     steps = list(steps_in(found.steps))
     names, addresses = _compile(steps, target)
@@ -65,9 +69,10 @@ def _align_constants(steps: Sequence[Any]) -> None:
 @lru_cache(maxsize=1)
 def emitter_stamp() -> str:
     """Which emitter this is: objects of another one are not taken from the cache."""
-    folder = Path(llvm.__file__).parent
-    files = sorted(folder.glob("*.py"))
-    return repr([(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files]) + "\n"
+    made = sha256()
+    for file in sorted(Path(llvm.__file__).parent.glob("*.py")):
+        made.update(file.name.encode() + file.read_bytes())
+    return made.hexdigest() + "\n"
 
 
 def _compile(steps: Sequence[Any], target: Target) -> tuple[tuple[str, ...], list[int]]:

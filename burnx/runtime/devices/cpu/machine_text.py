@@ -122,11 +122,19 @@ next:
   %since1 = phi i64 [%since, %measure], [%time1, %add_time]
   br label %step
 pause:
+  br i1 %timed, label %add_paused, label %leave
+add_paused:
+  %time2 = call i64 @now()
+  %took2 = sub i64 %time2, %since
+  %slot2 = getelementptr i64, ptr %profile, i64 %pc
+  %sofar2 = load i64, ptr %slot2, align 8
+  %total2 = add i64 %sofar2, %took2
+  store i64 %total2, ptr %slot2, align 8
   br label %leave
 finish:
   br label %leave
 leave:
-  %stopped_at = phi i64 [%pc1, %pause], [-1, %finish]
+  %stopped_at = phi i64 [%pc1, %pause], [%pc1, %add_paused], [-1, %finish]
   $restore_rounding
   br i1 %first, label %report, label %done
 report:

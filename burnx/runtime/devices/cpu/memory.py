@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 from contextlib import suppress
+from weakref import WeakSet
 
 import numpy as np
 
@@ -16,7 +17,7 @@ HUGE_PAGE = 2 << 20
 class Workspace:
     """Zeroed memory that goes back to the system as soon as nobody refers to it, at an aligned address."""
 
-    __slots__ = ("_map", "address", "array")
+    __slots__ = ("__weakref__", "_map", "address", "array")
 
     def __init__(self, size_bytes: int) -> None:
         huge = size_bytes >= HUGE_PAGE
@@ -32,3 +33,7 @@ class Workspace:
         start = -whole.ctypes.data % alignment
         self.array = whole[start : start + size_bytes]
         self.address: int = self.array.ctypes.data
+        live_workspaces.add(self)
+
+
+live_workspaces: WeakSet[Workspace] = WeakSet()

@@ -14,8 +14,9 @@ from burnx.errors import ModelError, ShapeError
 from burnx.program import Instruction, Var
 from burnx.runtime.compiled.checks import check_sizes
 from burnx.runtime.devices.cpu.plans import Bench, Plan, Work, make_plan
-from burnx.runtime.devices.cpu.reports import Times, note, watch
+from burnx.runtime.devices.cpu.reports import note, watch
 from burnx.runtime.devices.cpu.threads import run_steps
+from burnx.runtime.profile import Times
 
 Array = np.ndarray[Any, Any]
 PLANS_MOST = 16  # sets of sizes that are kept ready
@@ -87,9 +88,9 @@ class Native:
         self,
         values: MutableMapping[Var, Any],
         sizes: Mapping[str, int],
-        times_ns: Times | None = None,
+        times: Times | None = None,
     ) -> None:
-        """Put the segment's outputs into ``values``; ``times_ns`` collects what each kernel takes.
+        """Put the segment's outputs into ``values``; ``times`` collects what each kernel takes.
 
         Raises: Failed, ShapeError.
         """
@@ -106,10 +107,10 @@ class Native:
             array = _empty(shape, var.type.dtype)  # type: ignore[union-attr]
             arguments[where] = array.__array_interface__["data"][0]
             values[var] = array
-        spent = None if times_ns is None else watch(bench.state, len(bench.table))
+        spent = None if times is None else watch(bench.state, len(bench.table))
         went_well = run_steps(bench.steps, bench.state_address, plan.workers)
-        if times_ns is not None and spent is not None:
-            note(times_ns, self.details.work.lines, bench.state, spent)
+        if times is not None and spent is not None:
+            note(times, self.details.work.lines, bench.state, spent, sizes)
         if not went_well:
             bench.state[:] = 0
             raise Failed

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from burnx.runtime.compiled.lines import Lines, Task
+from burnx.runtime.compiled.spent import describe_call
 from burnx.runtime.devices.cpu.machine import PROFILE_OFFSET
+from burnx.runtime.profile import Spent, Times
+from burnx.runtime.profile import note as add
 
 Array = np.ndarray[Any, Any]
-Times = MutableMapping[str, int]
 
 
 def watch(state: Array, steps: int) -> Array:
@@ -21,9 +23,16 @@ def watch(state: Array, steps: int) -> Array:
     return spent
 
 
-def note(times: Times, lines: Lines, state: Array, spent: Array) -> None:
-    """Add what steps took, by kind of kernel and node, and watch no longer."""
+def note(times: Times, lines: Lines, state: Array, spent: Array, sizes: Mapping[str, int]) -> None:
+    """Add what steps took, by kind of kernel and node, and watch no longer.
+
+    A step in a loop counts as one call, its bytes and operations not at all: nobody knows how often it ran.
+    """
     state[PROFILE_OFFSET : PROFILE_OFFSET + 8] = 0
-    for line, elapsed_ns in zip(lines.lines, spent.tolist(), strict=False):
-        label = f"{line.kind} {line.place}".rstrip() if isinstance(line, Task) else "jump"
-        times[label] = times.get(label, 0) + elapsed_ns
+    for place, (line, elapsed_ns) in enumerate(zip(lines.lines, spent.tolist(), strict=False)):
+        if not isinstance(line, Task):
+            add(times, Spent("jump", "", 1, elapsed_ns))
+        elif any(first <= place <= last for first, last in lines.loops):
+            add(times, Spent(line.kind, line.place, 1, elapsed_ns))
+        else:
+            add(times, describe_call(line, sizes, elapsed_ns))

@@ -28,6 +28,7 @@ class Runner(Interpreter):
 
     threads: int = 1
     fuse: bool = True
+    tune: bool = False
     slot: Slot | None = None
     prepared: MutableMapping[Program, Prepared] = field(default_factory=WeakKeyDictionary)
 
@@ -39,18 +40,20 @@ class Runner(Interpreter):
         sizes: Mapping[str, int] | None = None,
     ) -> list[Any]:
         """The outputs of ``program``; ``sizes`` are the symbols of the program around it."""
-        made = self.prepared.get(program)
-        if made is None:
-            made = self.prepared[program] = self._prepare(program)
         known = dict(sizes) if sizes else {}
         values: dict[Var, Any] = dict(zip(program.inputs, inputs, strict=True))
         values.update(zip(program.captures, captured, strict=True))
+        made = self.prepared.get(program)
+        if made is None:
+            if self.tune:
+                self._tune(program, values, known)
+            made = self.prepared[program] = self._prepare(program)
         for var, axis, name in made.bound:
             known[name] = values[var].shape[axis]
         try:
             for unit in made.units:
                 if isinstance(unit, Native):
-                    unit.run(values, known, self.times_ns)
+                    unit.run(values, known, self.times)
                 else:
                     self.step(unit, values, known)
         except Failed:
@@ -69,6 +72,15 @@ class Runner(Interpreter):
         program, made = found
         self.slot, self.prepared[program] = None, replace(made, whole=cache(whole))
         return program
+
+    def _tune(self, program: Program, values: Mapping[Var, Any], known: Mapping[str, int]) -> None:
+        """Race what the program is to be made of, for the sizes that come first."""
+        with no_fork():
+            from burnx.fusion import writers  # noqa: F401  (registers the writers)
+            from burnx.runtime.devices.cpu.tuning import tune_program
+
+        bound = {n: values[var].shape[axis] for var, axis, n in find_bound(program.inputs)}
+        tune_program(program, {**known, **bound}, self.threads, self.fuse)
 
     def _prepare(self, program: Program) -> Prepared:
         with no_fork():  # what is only needed where there is something to build

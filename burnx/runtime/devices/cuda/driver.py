@@ -2,49 +2,29 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from threading import RLock
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
-from burnx.errors import DeviceError, ModelError
+from burnx.errors import ModelError
 from burnx.gpu.code import Code, Limits
 from burnx.gpu.dialects import CUDA, Dialect
 from burnx.gpu.emitter import prelude
+from burnx.runtime.device_array import DeviceArray
+from burnx.runtime.devices.cuda import exchange
+from burnx.runtime.devices.cuda.listing import find_cuda
+from burnx.runtime.devices.cuda.modules import allow_shared, load_function, make_stamp
 from burnx.runtime.devices.gpu.driver import Arena, Array, Launch, Place
+from burnx.runtime.devices.gpu.pages import Pages
 
-WHAT_TO_INSTALL = "pip install burnx[cuda12] or burnx[cuda13], as the driver's version is"
 WORKERS_OF_A_UNIT = 16
-BUILDERS = 8  # modules that are compiled side by side
-
-
-def list_devices() -> list[tuple[str, str]]:
-    """The names of the devices that are here, and what they are; none where CuPy or a driver is not."""
-    try:
-        count = _count_devices()
-    except DeviceError:
-        return []
-    import cupy
-
-    return [
-        (f"cuda:{number}", cupy.cuda.runtime.getDeviceProperties(number)["name"].decode())
-        for number in range(count)
-    ]
-
-
-def _count_devices() -> int:
-    try:
-        import cupy
-    except ImportError as error:
-        raise DeviceError(f"cuda needs CuPy: {WHAT_TO_INSTALL}") from error
-    try:
-        return int(cupy.cuda.runtime.getDeviceCount())
-    except cupy.cuda.runtime.CUDARuntimeError as error:
-        raise DeviceError(f"no CUDA driver answers here: {error}") from error
 
 
 @cache
@@ -53,10 +33,7 @@ def find_driver(name: str) -> Cuda:
 
     Raises: DeviceError if CuPy, a driver or that device is missing.
     """
-    count, number = _count_devices(), int(name.split(":")[1])
-    if number >= count:
-        raise DeviceError(f"there is no device {name!r}; CUDA has {count} here")
-    return Cuda(name, number)
+    return Cuda(name, find_cuda(int(name.split(":")[1])))
 
 
 class _Lock:
@@ -84,6 +61,8 @@ class Cuda:
     dialect: Dialect = CUDA
     arena: Arena = field(default_factory=Arena)
     functions: dict[tuple[str, Any], tuple[Code, Any]] = field(default_factory=dict)
+    pages: Pages = field(default_factory=Pages)
+    users: WeakSet[Any] = field(default_factory=WeakSet)
     lock: Any = None
     stream: Any = None
     about: str = ""
@@ -107,6 +86,34 @@ class Cuda:
             capability=found["major"] * 10 + found["minor"],
         )
         self.workers = found["multiProcessorCount"] * WORKERS_OF_A_UNIT
+
+    @property
+    def memory_bytes(self) -> int:
+        import cupy
+
+        return int(cupy.cuda.Device(self.number).mem_info[1])
+
+    @property
+    def stamp(self) -> dict[str, str]:
+        """What results of tuning depend on; binaries do not depend on the device's name."""
+        import cupy
+
+        version = str(cupy.cuda.runtime.driverGetVersion())
+        return {**make_stamp(self.limits.capability), "device": self.about, "driver": version}
+
+    def memory_use(self) -> tuple[int, int]:
+        import cupy
+
+        with self.lock:
+            pool = cupy.get_default_memory_pool()
+            return int(pool.used_bytes()), int(pool.total_bytes())
+
+    def release(self) -> None:
+        import cupy
+
+        with self.lock:
+            self.stream.synchronize()
+            cupy.get_default_memory_pool().free_all_blocks(stream=self.stream)
 
     def allocate(self, size_bytes: int) -> Any:
         import cupy
@@ -138,29 +145,18 @@ class Cuda:
         (place[0] + place[1]).memset_async(byte, size_bytes, self.stream)
 
     def build(self, codes: Sequence[Code]) -> list[Any]:
-        """Several modules, compiled side by side."""
-        parts = [codes[start::BUILDERS] for start in range(min(BUILDERS, len(codes)))]
-        with ThreadPoolExecutor(len(parts)) as pool:
-            modules = list(pool.map(self._compile, parts))
-        found = {
-            code.name: module.get_function(code.name)
-            for module, part in zip(modules, parts, strict=True)
-            for code in part
-        }
-        return [found[code.name] for code in codes]
+        """Each function is a module of its own, so that it is found again whatever it is built with."""
+        stamp = make_stamp(self.limits.capability)
 
-    def _compile(self, codes: Sequence[Code]) -> Any:
+        def load(code: Code) -> Any:
+            text = "\n".join([prelude(self.dialect, code.needs), code.text])
+            with cupy.cuda.Device(self.number):
+                return load_function(text, code.name, stamp, self.name)
+
         import cupy
 
-        needs = frozenset[str]().union(*(code.needs for code in codes))
-        text = "\n".join([prelude(self.dialect, needs), *(code.text for code in codes)])
-        try:
-            with cupy.cuda.Device(self.number):
-                module = cupy.RawModule(code=text, options=self.dialect.options)
-                module.compile()
-        except cupy.cuda.compiler.CompileException as error:
-            raise DeviceError(f"{self.name} does not take a kernel: {error}") from error
-        return module
+        with ThreadPoolExecutor(min(len(codes), len(os.sched_getaffinity(0)))) as pool:
+            return list(pool.map(load, codes))
 
     def bind(
         self,
@@ -176,7 +172,7 @@ class Cuda:
         arguments = (*pointers[:count], *(number(size) for size in sizes), *pointers[count:])
         group = (code.form.group, 1, 1)
         if code.local_bytes > 48 << 10:
-            function.max_dynamic_shared_size_bytes = code.local_bytes
+            allow_shared(function, code.local_bytes)
         stream, held = self.stream, [memory for memory, _ in places]
 
         def launch(_: object = held) -> None:
@@ -213,6 +209,19 @@ class Cuda:
         stop.record(self.stream)
         stop.synchronize()
         return int(cupy.cuda.get_elapsed_time(start, stop) * 1e6)
+
+    def adopt(self, value: Any) -> DeviceArray:
+        with self.lock:
+            return exchange.adopt(self, value)
+
+    def capsule(self, array: DeviceArray, stream: Any, max_version: Any) -> Any:
+        with self.lock:
+            return exchange.capsule(array, stream, max_version)
+
+    def interface(self, array: DeviceArray) -> dict[str, Any]:
+        """What ``__cuda_array_interface__`` says of an array."""
+        with self.lock:
+            return exchange.interface(array)
 
 
 def _pointer(array: Array) -> Any:

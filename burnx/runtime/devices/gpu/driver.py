@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from threading import RLock
 from typing import Any, Protocol, TypeAlias
+from weakref import WeakSet
 
 import numpy as np
 
 from burnx.gpu.code import Code, Limits
 from burnx.gpu.dialects import Dialect
+from burnx.runtime.device_array import DeviceArray as DeviceArray
+from burnx.runtime.devices.gpu.pages import Pages
 
 Array = np.ndarray[Any, Any]
 Memory: TypeAlias = Any  # of the driver's own kind, counted in bytes
@@ -32,7 +35,7 @@ class Driver(Protocol):
     """A device.  One call at a time uses it: whoever does holds ``lock``.
 
     ``workers``: groups that run at once where each needs scratch memory of its own.  ``functions`` are those that were
-    built, by kernel and form.
+    built, by kernel and form; ``users`` are the segments that were made for the device.
     """
 
     name: str
@@ -43,6 +46,8 @@ class Driver(Protocol):
     lock: RLock
     arena: Arena
     functions: dict[tuple[str, Any], tuple[Code, Function]]
+    pages: Pages
+    users: WeakSet[Any]
 
     def allocate(self, size_bytes: int) -> Memory:
         """Memory that goes back when nobody refers to it.
@@ -76,35 +81,31 @@ class Driver(Protocol):
     def record(self, launches: Sequence[Launch]) -> Launch:
         """Launches as one."""
 
+    @property
+    def memory_bytes(self) -> int:
+        """The device's whole memory."""
+
+    @property
+    def stamp(self) -> Mapping[str, str]:
+        """What results of tuning on this device depend on: its name, its driver and its compiler."""
+
+    def memory_use(self) -> tuple[int, int]:
+        """Bytes that are in use, and bytes that are taken from the device, of this process."""
+
+    def release(self) -> None:
+        """Give back to the device what is taken from it and not in use."""
+
     def finish(self) -> None:
         """Wait until all is done."""
 
     def timed(self, launch: Launch) -> int:
         """Nanoseconds that a launch takes on the device."""
 
+    def adopt(self, value: Any) -> DeviceArray:
+        """Another library's array that lies on this device, in C order; where it is, if it is in that order."""
 
-@dataclass(slots=True, eq=False)
-class DeviceArray:
-    """An array in a device's memory."""
+    def capsule(self, array: DeviceArray, stream: Any, max_version: Any) -> Any:
+        """An array's memory as dlpack hands it out, which keeps it alive.
 
-    driver: Driver
-    place: Place
-    shape: tuple[int, ...]
-    dtype: Any
-    _host: Array | None = field(default=None, repr=False)
-
-    @property
-    def nbytes(self) -> int:
-        return int(np.prod(self.shape, dtype=np.int64)) * int(np.dtype(self.dtype).itemsize)
-
-    def numpy(self) -> Array:
-        """A copy on the host."""
-        array = np.empty(self.shape, self.dtype)
-        if array.nbytes:
-            with self.driver.lock:
-                self.driver.download(self.place, array)
-        return array
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        array = self.numpy()
-        return array if dtype is None else array.astype(dtype, copy=False)
+        Raises: DeviceError if nobody takes this device's.
+        """

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from burnx.errors import ShapeError
 from burnx.fusion.storage import Storage
+from burnx.gpu.code import Form
 from burnx.program import Instruction, Var
 from burnx.runtime.compiled.checks import check_sizes
+from burnx.runtime.compiled.spent import describe_call
 from burnx.runtime.devices.gpu.driver import Array, DeviceArray, Driver, Launch, Place
 from burnx.runtime.devices.gpu.flow import Flow, Run
-from burnx.runtime.devices.gpu.plans import Plan, Planned, Work, make_plan
+from burnx.runtime.devices.gpu.pages import note_call, take_arena
+from burnx.runtime.devices.gpu.plans import Plan, Planned, Work, make_plan, plan_again
+from burnx.runtime.devices.gpu.tuning import Line, build_ahead, tune_line, written_memory
+from burnx.runtime.profile import Times, note
 
 PLANS_MOST = 16  # sets of sizes that are kept ready
 AT_ONCE = 16  # turns of an open loop that are launched before the host asks whether there are more
@@ -33,6 +39,7 @@ class Details:
     demands: Sequence[Instruction]
     inner_demands: Sequence[Instruction]
     symbols: tuple[str, ...]
+    weights_bytes: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -44,16 +51,22 @@ class _Bound:
     launches: list[Launch | None]
     whole: Launch | None = None
     runs: int = 0
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
 
 class Native:
-    """A segment's work on a device."""
+    """A segment's work on a device; with ``tune`` its kernels are raced when sizes come for the first time."""
 
     def __init__(
-        self, ends: tuple[tuple[Var, ...], tuple[Var, ...]], details: Details, driver: Driver
+        self,
+        ends: tuple[tuple[Var, ...], tuple[Var, ...]],
+        details: Details,
+        driver: Driver,
+        tune: bool = False,
     ) -> None:
         self.inputs, self.outputs = ends
-        self.details, self.driver = details, driver
+        self.details, self.driver, self.tune = details, driver, tune
+        driver.users.add(self)
         self._plans: OrderedDict[tuple[int, ...], _Bound] = OrderedDict()
 
     def run(
@@ -61,7 +74,7 @@ class Native:
         values: MutableMapping[Var, Any],
         sizes: Mapping[str, int],
         stay: Callable[[Var], bool],
-        times_ns: MutableMapping[str, int] | None = None,
+        times: Times | None = None,
     ) -> None:
         """Put the segment's outputs into ``values``: on the device where ``stay`` says so.
 
@@ -74,14 +87,22 @@ class Native:
             self._enter(bound, values)
             if plan.checked:
                 driver.fill(self._error, 4, 0)
-            if times_ns is None:
-                self._launch(bound)
-            else:
-                _watch(driver, bound, self.details.work.flows.flow, times_ns)
+            self._carry_out(bound, times)
             for var, shape, storage in plan.made:
                 values[var] = self._leave(bound, var, shape, storage, stay(var))
             if plan.checked and self._has_failed():
                 raise Failed
+            note_call(driver, HEAD + plan.size)
+
+    @property
+    def weights_bytes(self) -> int:
+        return self.details.weights_bytes
+
+    def forget_memory(self) -> None:
+        """Let go of an arena that is to be another one."""
+        for bound in self._plans.values():
+            bound.memory = bound.whole = None
+            bound.launches = []
 
     # --- memory -----------------------------------------------------------------------------------------------------
 
@@ -139,15 +160,14 @@ class Native:
         key = tuple(sizes[name] for name in self.details.symbols)
         bound = self._plans.get(key)
         if bound is None:
-            bound = _Bound(self._make_plan(sizes), None, [])
+            bound = _Bound(self._make_plan(sizes), None, [], sizes=dict(sizes))
             self._plans[key] = bound
             while len(self._plans) > PLANS_MOST:
                 self._plans.popitem(last=False)
         arena = self.driver.arena
         size = HEAD + bound.plan.size
         if arena.memory is None or arena.size < size:
-            arena.memory = arena.user = None
-            arena.memory, arena.size = self.driver.allocate(size), size
+            take_arena(self.driver, size)
         if bound.memory is not arena.memory:
             self._bind(bound)
         return bound
@@ -172,6 +192,55 @@ class Native:
             planned.function, planned.code, planned.groups, [*places, self._error], planned.sizes
         )
 
+    def _carry_out(self, bound: _Bound, times: Times | None) -> None:
+        flow = self.details.work.flows.flow
+        if self.tune and bound.runs == 0:
+            bound.runs = 1
+            self._tune(bound)
+        elif times is not None:
+            self._walk(bound, flow, partial(_watch, self.driver, bound, times))
+        else:
+            self._launch(bound)
+
+    def _tune(self, bound: _Bound) -> None:
+        """Carry out a call, its kernels raced one by one before they run; the next call takes the winners."""
+        won: list[object] = []
+        build_ahead(self.driver, bound.plan.launches)
+
+        def launch(line: int) -> None:
+            if bound.launches[line] is None:
+                return
+            if self._is_wanted(bound.plan, line):
+                outcome = tune_line(self.driver, self._line(bound.plan, line))
+                if outcome is not None and outcome.best != bound.plan.launches[line].code.form:
+                    won.append(outcome)
+            _run(bound, line)
+
+        self._walk(bound, self.details.work.flows.flow, launch)
+        if won:
+            bound.plan = self._make_plan(bound.sizes)
+            self._bind(bound)
+            bound.runs = 1
+
+    def _is_wanted(self, plan: Plan, line: int) -> bool:
+        """Whether a kernel's guards let it run now: one that does nothing is as fast as any."""
+        planned = plan.launches[line]
+        values = planned.code.form.guards
+        guards = planned.storages[len(planned.storages) - len(values) :]
+        return all(
+            self._is_true(plan, guard) == value for guard, value in zip(guards, values, strict=True)
+        )
+
+    def _line(self, plan: Plan, line: int) -> Line:
+        planned = plan.launches[line]
+
+        def bind(form: Form) -> Launch:
+            found = self._bind_one(plan, plan_again(self.driver, planned, form))
+            assert found is not None
+            return found
+
+        return Line(planned, written_memory(planned, partial(self._place, plan)), bind)
+
     def _launch(self, bound: _Bound) -> None:
         """Launch all; from the second call on as one, if no question to the host is among them."""
         flow = self.details.work.flows.flow
@@ -183,22 +252,21 @@ class Native:
         if bound.whole is not None:
             bound.whole()
         else:
-            self._walk(bound, flow)
+            self._walk(bound, flow, partial(_run, bound))
 
-    def _walk(self, bound: _Bound, flow: Sequence[Flow]) -> None:
+    def _walk(self, bound: _Bound, flow: Sequence[Flow], launch: Callable[[int], None]) -> None:
+        """Launch the kernels of lines one by one."""
         for each in flow:
             if isinstance(each, Run):
-                launch = bound.launches[each.line]
-                if launch is not None:
-                    launch()
+                launch(each.line)
             elif each.count is not None:
                 for _ in range(each.count):
-                    self._walk(bound, each.body)
+                    self._walk(bound, each.body, launch)
             else:
                 assert each.running is not None
                 while self._is_true(bound.plan, each.running):
                     for _ in range(AT_ONCE):
-                        self._walk(bound, each.body)
+                        self._walk(bound, each.body, launch)
 
     def _is_true(self, plan: Plan, storage: Storage) -> bool:
         found = np.zeros(1, np.uint8)
@@ -235,24 +303,17 @@ def _listed(flow: Sequence[Flow], launches: Sequence[Launch | None]) -> list[Lau
     return found
 
 
-def _watch(
-    driver: Driver, bound: _Bound, flow: Sequence[Flow], times_ns: MutableMapping[str, int]
-) -> None:
-    """Launch one by one, and add what each takes on the device, by kind of kernel and node."""
-    for each in _all_runs(flow):
-        launch, planned = bound.launches[each.line], bound.plan.launches[each.line]
-        if launch is not None:
-            label = f"{planned.kind} {planned.place}".rstrip()
-            times_ns[label] = times_ns.get(label, 0) + driver.timed(launch)
+def _run(bound: _Bound, line: int) -> None:
+    launch = bound.launches[line]
+    if launch is not None:
+        launch()
 
 
-def _all_runs(flow: Sequence[Flow]) -> Iterator[Run]:
-    for each in flow:
-        if isinstance(each, Run):
-            yield each
-        else:
-            for _ in range(each.count if each.count is not None else AT_ONCE):
-                yield from _all_runs(each.body)
+def _watch(driver: Driver, bound: _Bound, times: Times, line: int) -> None:
+    """Launch a kernel, and add what it takes on the device, by its kind and node."""
+    launch, planned = bound.launches[line], bound.plan.launches[line]
+    if launch is not None:
+        note(times, describe_call(planned.task, planned.symbols, driver.timed(launch)))
 
 
 def _laid_out(value: Any, shape: tuple[int, ...], dtype: Any) -> Array:

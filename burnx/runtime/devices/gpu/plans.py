@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from burnx.fusion.storage import Storage
-from burnx.gpu.code import Code
-from burnx.gpu.emitter import choose, write
+from burnx.gpu.code import Code, Form
+from burnx.gpu.emitter import write
 from burnx.kernels.ir import Kernel, Lookup, walk
 from burnx.kernels.text import kernel_text
 from burnx.program import Var
 from burnx.runtime.compiled.layout import Layout, place_all, size_bytes
+from burnx.runtime.compiled.lines import Task
+from burnx.runtime.devices.gpu.choosing import pick_form
 from burnx.runtime.devices.gpu.driver import Driver, Function
 from burnx.runtime.devices.gpu.flow import Flows, Run, Turns, task_of
 from burnx.shape import evaluate
@@ -32,15 +34,25 @@ class Work:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Planned:
-    """One launch: its function, groups (none: nothing to do), buffers with the guards last, and sizes."""
+    """One launch: its function, groups (none: nothing to do), buffers with the guards last, and sizes.
+
+    ``named`` are all sizes of the kernel, ``symbols`` those of the segment, that the task's sizes are made of.
+    """
 
     code: Code
     function: Function
     groups: tuple[int, int, int]
     storages: tuple[Storage, ...]
     sizes: tuple[int, ...]
-    place: str
-    kind: str
+    task: Task
+    kernel: Kernel
+    text: str
+    named: Mapping[str, int]
+    symbols: Sizes
+
+    @property
+    def place(self) -> str:
+        return self.task.place
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,19 +108,37 @@ def _plan_launches(work: Work, sizes: Sizes, driver: Driver) -> list[Planned]:
         task = task_of(flows, line)
         numbers = tuple(evaluate(size, sizes) for size in task.sizes)
         named = dict(zip(kernel.sizes, numbers, strict=True))
-        form = choose(kernel, driver.limits, named, _guards_of(flows, line))
+        guards = _guards_of(flows, line)
+        form = pick_form(driver, kernel, work.texts[line], named, guards)
         chosen.append((kernel, work.texts[line], form, named, task))
-    _build(driver, [(kernel, text, form) for kernel, text, form, _, _ in chosen])
-    launches = []
-    for _, text, form, named, task in chosen:
-        code, function = driver.functions[text, form]
-        groups = code.groups(named, driver.workers)
-        fixed = dict(form.fixed)
-        passed = tuple(number for name, number in named.items() if name not in fixed)
-        launches.append(
-            Planned(code, function, groups, task.storages, passed, task.place, task.kind)
-        )
-    return launches
+    build_missing(driver, [(kernel, text, form) for kernel, text, form, _, _ in chosen])
+    return [
+        _planned(driver, (kernel, text, form), named, task, sizes)
+        for kernel, text, form, named, task in chosen
+    ]
+
+
+def _planned(
+    driver: Driver,
+    wanted: tuple[Kernel, str, Form],
+    named: Mapping[str, int],
+    task: Task,
+    symbols: Sizes,
+) -> Planned:
+    kernel, text, form = wanted
+    code, function = driver.functions[text, form]
+    groups, fixed = code.groups(named, driver.workers), dict(form.fixed)
+    passed = tuple(number for name, number in named.items() if name not in fixed)
+    return Planned(
+        code, function, groups, task.storages, passed, task, kernel, text, named, symbols
+    )
+
+
+def plan_again(driver: Driver, planned: Planned, form: Form) -> Planned:
+    """The same launch in another form."""
+    wanted = planned.kernel, planned.text, form
+    build_missing(driver, [wanted])
+    return _planned(driver, wanted, planned.named, planned.task, planned.symbols)
 
 
 def _guards_of(flows: Flows, line: int) -> tuple[bool, ...]:
@@ -122,7 +152,7 @@ def _guards_of(flows: Flows, line: int) -> tuple[bool, ...]:
     return ()
 
 
-def _build(driver: Driver, wanted: Sequence[tuple[Kernel, str, Any]]) -> None:
+def build_missing(driver: Driver, wanted: Sequence[tuple[Kernel, str, Any]]) -> None:
     """Build the functions that are not there, all together."""
     missing: dict[tuple[str, Any], Code] = {}
     for kernel, text, form in wanted:

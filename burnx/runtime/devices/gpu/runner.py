@@ -39,6 +39,7 @@ class Runner(Interpreter):
 
     driver: Driver = None  # type: ignore[assignment]  # the fields of the interpreter have defaults
     fuse: bool = True
+    tune: bool = False
     prepared: MutableMapping[Program, Prepared] = field(default_factory=WeakKeyDictionary)
 
     def run(
@@ -65,7 +66,7 @@ class Runner(Interpreter):
                         values,
                         known,
                         lambda var: var in made.inside or var in results,
-                        self.times_ns,
+                        self.times,
                     )
                 else:
                     self._fetch(unit, values)
@@ -88,7 +89,7 @@ class Runner(Interpreter):
         foreign: set[Var] = set()
         for unit in found.units:
             if isinstance(unit, Segment):
-                units.append(build_native(unit, self.driver, self.fuse))
+                units.append(build_native(unit, self.driver, self.fuse, self.tune))
                 continue
             units.extend(make_steps([unit], unit.outputs))
             foreign.update(var for var in unit.inputs if var is not None)
@@ -109,7 +110,7 @@ def _here(value: Any) -> Any:
 NARROW = frozenset((float16, bfloat16))
 
 
-def build_native(segment: Segment, driver: Driver, fuse: bool) -> Native:
+def build_native(segment: Segment, driver: Driver, fuse: bool, tune: bool = False) -> Native:
     """The work of a segment on a device; its constants are put there."""
     kept = frozenset(segment.outputs)
     traits = Traits(1, fuse=fuse, winograd=False, narrow=NARROW)
@@ -126,8 +127,9 @@ def build_native(segment: Segment, driver: Driver, fuse: bool) -> Native:
         find_demands(segment.instructions),
         find_inner_demands(segment.instructions),
         find_symbols(segment, steps),
+        sum(each.array.nbytes for each in constants if each.array is not None),
     )
-    return Native((segment.inputs, segment.outputs), details, driver)
+    return Native((segment.inputs, segment.outputs), details, driver, tune)
 
 
 _APART = 256  # bytes

@@ -7,41 +7,21 @@ from dataclasses import dataclass, field
 from functools import cache
 from threading import RLock
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
-from burnx.errors import DeviceError, ModelError
+from burnx.errors import DeviceError, InputError, ModelError
 from burnx.gpu.code import Code, Limits
 from burnx.gpu.dialects import OPENCL, Dialect
 from burnx.gpu.emitter import prelude
+from burnx.runtime.device_array import DeviceArray
 from burnx.runtime.devices.gpu.driver import Arena, Array, Launch, Place
+from burnx.runtime.devices.gpu.pages import Pages
+from burnx.runtime.devices.opencl.listing import find_opencl
+from burnx.runtime.devices.opencl.programs import build_program, make_stamp
 
-WHAT_TO_INSTALL = "pip install pyopencl, and for a device without a driver of its own pip install pocl-binary-distribution"
 WORKERS_OF_A_UNIT = 16
-
-
-def list_devices() -> list[tuple[str, str]]:
-    """The names of the devices that are here, and what they are; none where pyopencl is not."""
-    try:
-        found = _all_devices()
-    except DeviceError:
-        return []
-    return [
-        (f"opencl:{number}", f"{device.name.strip()}, {device.platform.name.strip()}")
-        for number, device in enumerate(found)
-    ]
-
-
-def _all_devices() -> list[Any]:
-    try:
-        import pyopencl
-    except ImportError as error:
-        raise DeviceError(f"opencl needs pyopencl: {WHAT_TO_INSTALL}") from error
-    try:
-        platforms = pyopencl.get_platforms()
-    except pyopencl.Error as error:
-        raise DeviceError(f"no OpenCL driver is installed: {WHAT_TO_INSTALL}") from error
-    return [device for platform in platforms for device in platform.get_devices()]
 
 
 @cache
@@ -50,13 +30,9 @@ def find_driver(name: str) -> OpenCL:
 
     Raises: DeviceError if pyopencl, a driver or that device is missing.
     """
+    device = find_opencl(int(name.split(":")[1]))
     import pyopencl
 
-    devices = _all_devices()
-    number = int(name.split(":")[1])
-    if number >= len(devices):
-        raise DeviceError(f"there is no device {name!r}; OpenCL has {len(devices)} here")
-    device = devices[number]
     context = pyopencl.Context([device])
     profiled = pyopencl.command_queue_properties.PROFILING_ENABLE
     queue = pyopencl.CommandQueue(context, device, profiled)
@@ -74,6 +50,8 @@ class OpenCL:
     lock: RLock = field(default_factory=RLock)
     arena: Arena = field(default_factory=Arena)
     functions: dict[tuple[str, Any], tuple[Code, Any]] = field(default_factory=dict)
+    pages: Pages = field(default_factory=Pages)
+    users: WeakSet[Any] = field(default_factory=WeakSet)
     pool: Any = None
     about: str = ""
     limits: Limits = Limits()
@@ -91,6 +69,21 @@ class OpenCL:
             units=device.max_compute_units,
         )
         self.workers = max(device.max_compute_units * WORKERS_OF_A_UNIT, 256)
+
+    @property
+    def memory_bytes(self) -> int:
+        return int(self.device.global_mem_size)
+
+    @property
+    def stamp(self) -> dict[str, str]:
+        """What results of tuning, and binaries, depend on."""
+        return make_stamp(self.device)
+
+    def memory_use(self) -> tuple[int, int]:
+        return int(self.pool.active_bytes), int(self.pool.managed_bytes)
+
+    def release(self) -> None:
+        self.pool.free_held()
 
     def allocate(self, size_bytes: int) -> Any:
         import pyopencl
@@ -135,14 +128,9 @@ class OpenCL:
         pyopencl.enqueue_fill_buffer(self.queue, place[0], np.uint8(byte), place[1], size_bytes)
 
     def build(self, codes: Sequence[Code]) -> list[Any]:
-        import pyopencl
-
         needs = frozenset[str]().union(*(code.needs for code in codes))
         text = "\n".join([prelude(self.dialect, needs), *(code.text for code in codes)])
-        try:
-            program = pyopencl.Program(self.queue.context, text).build(list(self.dialect.options))
-        except pyopencl.RuntimeError as error:
-            raise DeviceError(f"{self.name} does not take a kernel: {error}") from error
+        program = build_program(self.queue.context, self.device, text, self.name)
         return [(program, code.name) for code in codes]
 
     def bind(
@@ -188,6 +176,16 @@ class OpenCL:
         event: Any = launch()
         event.wait()
         return int(event.profile.end - event.profile.start)
+
+    def adopt(self, value: Any) -> DeviceArray:
+        raise InputError(
+            f"{self.name}: of arrays that lie there burnx takes its own, not a {type(value).__name__}"
+        )
+
+    def capsule(self, array: DeviceArray, stream: Any, max_version: Any) -> Any:
+        raise DeviceError(
+            f"no library takes OpenCL's memory through dlpack: numpy() copies an array from {self.name}"
+        )
 
 
 def _bytes_of(array: Array) -> Array:

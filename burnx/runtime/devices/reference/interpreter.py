@@ -14,6 +14,7 @@ from burnx.dtype import bool_, int64
 from burnx.errors import ModelError, located
 from burnx.primitives import PRIMITIVES
 from burnx.program import Instruction, Program, Var
+from burnx.runtime.profile import Spent, Times, note, total_ns
 from burnx.shape import evaluate, has_symbols, settled, symbol_name, symbols
 from burnx.types import TensorType
 
@@ -34,12 +35,12 @@ class Step:
 class Interpreter:
     """Runs programs; keeps the steps of each it has seen for as long as there is that program.
 
-    ``times_ns`` collects the time of each instruction by its primitive and node when it is set; that of a branch or a
+    ``times`` collects the time of each instruction by its primitive and node when it is set; that of a branch or a
     loop is without what runs in it.
     """
 
     plans: MutableMapping[Program, list[Step]] = field(default_factory=WeakKeyDictionary)
-    times_ns: dict[str, int] | None = None
+    times: Times | None = None
 
     def run(
         self,
@@ -68,8 +69,8 @@ class Interpreter:
 
     def step(self, step: Step, values: dict[Var, Any], sizes: Sizes) -> None:
         instruction = step.instruction
-        times_ns = self.times_ns
-        started = 0 if times_ns is None else perf_counter_ns() - sum(times_ns.values())
+        times = self.times
+        started = 0 if times is None else perf_counter_ns() - total_ns(times)
         operands = [
             None if var is None else var.array if var.array is not None else values[var]
             for var in instruction.inputs
@@ -88,10 +89,9 @@ class Interpreter:
         values.update(zip(instruction.outputs, results, strict=True))
         for binding in instruction.binds:
             sizes[binding.name] = results[binding.output].shape[binding.axis]
-        if times_ns is not None:
-            spent = perf_counter_ns() - started - sum(times_ns.values())
-            label = f"{instruction.primitive} {instruction.place}"
-            times_ns[label] = times_ns.get(label, 0) + spent
+        if times is not None:
+            elapsed_ns = perf_counter_ns() - started - total_ns(times)
+            note(times, Spent(instruction.primitive, instruction.place, 1, elapsed_ns))
 
 
 def _align_constants(instructions: Sequence[Instruction]) -> None:

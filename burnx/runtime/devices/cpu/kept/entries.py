@@ -25,7 +25,7 @@ from typing import IO, Any
 import numpy as np
 
 from burnx.errors import UsageError
-from burnx.runtime.devices.cpu.object_files import PART, find_object_files, open_ours, write_entry
+from burnx.runtime.compiled.kept_files import PART, find_kept_files, open_ours, write_entry
 
 Array = np.ndarray[Any, Any]
 
@@ -126,7 +126,7 @@ def find_entries() -> Entries | None:
     """The folder of plans; None where nothing is kept."""
     if os.environ.get("BURNX_DEBUG") or not _most_bytes():
         return None
-    files = find_object_files("plans")
+    files = find_kept_files("plans")
     return Entries(files.folder) if files is not None else None
 
 
@@ -152,6 +152,22 @@ def _read(file: IO[bytes]) -> Entry | None:
     if _sum(constants) != total:
         return None
     return Entry(json.loads(head), body, constants)
+
+
+def parse_head(data: bytes) -> Any:
+    """The head of an entry's bytes; None if its texts are not as they were written, or it has another size."""
+    start, rest = data[:_START], data[_START:]
+    if len(start) != _START or not start.startswith(_MAGIC):
+        return None
+    head_bytes, body_bytes, size, _ = _NUMBERS.unpack_from(start, _START - _NUMBERS.size)
+    head, body = rest[:head_bytes], rest[head_bytes : head_bytes + body_bytes]
+    offset = _aligned(_START + head_bytes + body_bytes, mmap.ALLOCATIONGRANULARITY)
+    if start[len(_MAGIC) :][:32] != _digest(start[-_NUMBERS.size :], head, body):
+        return None
+    try:
+        return json.loads(head) if len(data) == offset + size else None
+    except (ValueError, RecursionError):
+        return None
 
 
 def _map(file: IO[bytes], offset: int, size: int) -> Array:

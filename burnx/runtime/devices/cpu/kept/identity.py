@@ -23,8 +23,9 @@ import burnx
 from burnx.dtype import dtype_name
 from burnx.files import MappedFile, find_map, place_in_map
 from burnx.program import Instruction, Var
+from burnx.runtime.devices.cpu.choices import tuning_stamp
 from burnx.runtime.devices.cpu.kept.codec import Writer
-from burnx.runtime.devices.cpu.object_files import list_versions
+from burnx.runtime.devices.cpu.object_files import describe_target, find_object_files, list_versions
 from burnx.runtime.devices.cpu.target import find_target
 
 Array = np.ndarray[Any, Any]
@@ -80,21 +81,48 @@ def make_key(*parts: Any) -> str:
     """The name of an entry that depends on these parts, on this burnx and on the processor."""
     target = find_target()
     machine = [target.triple, target.cpu, target.features, *list_versions(), source_stamp()]
+    machine.append(tuning_stamp(target))
     return sha256(json.dumps([*parts, *machine]).encode()).hexdigest()
+
+
+def describe_plan() -> dict[str, str]:
+    """What a plan depends on, beside what it is found by."""
+    return {**describe_target(find_target()), "source": source_stamp()[:16]}
 
 
 @lru_cache(maxsize=1)
 def source_stamp() -> str:
-    """Which source this is: other source may make other code."""
-    made = sha256()
-    folders = [str(Path(burnx.__file__).parent)]
+    """Which source this is: other source may make other code.
+
+    It is the same for the same text anywhere; files that have not changed since are not read again.
+    """
+    root = str(Path(burnx.__file__).parent)
+    folders, lines = [root], list[str]()
     with suppress(OSError):  # what is no folder has its version alone
         while folders:
-            made.update(_list_sources(folders.pop(), folders).encode())
+            lines += _list_sources(folders.pop(), folders)
+    files = find_object_files()
+    entry = "source-" + sha256("".join(lines).encode()).hexdigest()
+    known = files.read_entry(entry) if files is not None else None
+    if known is not None:
+        return known.decode("ascii", "replace")
+    made = sha256()
+    for path in sorted(line.rsplit(" ", 2)[0] for line in lines):
+        made.update(os.path.relpath(path, root).encode() + b"\0" + _content(path))
+    if files is not None:
+        files.write_entry(entry, made.hexdigest().encode())
     return made.hexdigest()
 
 
-def _list_sources(folder: str, folders: list[str]) -> str:
+def _content(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return sha256(file.read()).digest()
+    except OSError:
+        return b""
+
+
+def _list_sources(folder: str, folders: list[str]) -> list[str]:
     """The files of a folder with their sizes and times; ``folders`` collects those inside it."""
     lines = []
     with os.scandir(folder) as found:
@@ -104,7 +132,7 @@ def _list_sources(folder: str, folders: list[str]) -> str:
                 lines.append(f"{each.path} {status.st_size} {status.st_mtime_ns}\n")
             elif "." not in each.name and each.name != "__pycache__" and each.is_dir():
                 folders.append(each.path)
-    return "".join(lines)
+    return lines
 
 
 def segment_key(

@@ -25,6 +25,7 @@ from burnx.runtime.devices.cpu.kept.codec import Reader, Unkeepable, Writer
 from burnx.runtime.devices.cpu.kept.entries import Constants, Entries, Entry, find_entries
 from burnx.runtime.devices.cpu.kept.identity import (
     FileKey,
+    describe_plan,
     file_key,
     is_replaced,
     is_same,
@@ -136,9 +137,10 @@ class Slot:
             head, body = _write_program(program, made, Places(constants, locate))
         except Unkeepable:
             return
+        more = {"files": files, "about": describe_plan()}
         entries = self.shelf.entries
-        entries.write(self.name, {**head, "files": files}, body, constants)
-        entries.write(self.shelf.face, {**face, "files": files}, None, defaults)
+        entries.write(self.name, {**head, **more}, body, constants)
+        entries.write(self.shelf.face, {**face, **more}, None, defaults)
 
 
 def find_shelf(path: Path, base_dir: Path | None, fuse: bool) -> Shelf | None:

@@ -11,7 +11,7 @@ from burnx.errors import BurnxError
 from burnx.runtime.compiled.segments import Segment
 from burnx.runtime.devices.cpu.kept.codec import Unkeepable
 from burnx.runtime.devices.cpu.kept.entries import Constants, Entries, find_entries
-from burnx.runtime.devices.cpu.kept.identity import segment_key
+from burnx.runtime.devices.cpu.kept.identity import describe_plan, segment_key
 from burnx.runtime.devices.cpu.kept.natives import Places, read_native, write_native
 from burnx.runtime.devices.cpu.native import Native
 
@@ -62,7 +62,7 @@ class Slot:
             head, body = write_native(native, Places(constants, locate))
         except Unkeepable:
             return
-        self.entries.write(self.name, head, body, constants)
+        self.entries.write(self.name, {**head, "about": describe_plan()}, body, constants)
 
 
 def find_slot(segment: Segment, fuse: bool) -> Slot | None:

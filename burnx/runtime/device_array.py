@@ -1,0 +1,127 @@
+"""Arrays in a device's memory: burnx's own, and where those of other libraries lie."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+# the kinds of device that dlpack counts, as far as their memory is out of the processor's reach
+DLPACK_KINDS = {2: "cuda", 4: "opencl", 7: "vulkan", 8: "metal", 10: "rocm", 13: "cuda", 14: "sycl"}
+DLPACK_CPU = (1, 0)
+
+
+@dataclass(slots=True, eq=False)
+class DeviceArray:
+    """An array in a device's memory, its elements in C order.
+
+    ``numpy()`` copies it; other libraries of the device take it through dlpack or ``__cuda_array_interface__`` without
+    a copy.  ``borrowed``: the memory is another library's.
+    """
+
+    driver: Any
+    place: Any
+    shape: tuple[int, ...]
+    dtype: Any
+    borrowed: bool = False
+
+    @property
+    def device(self) -> str:
+        return str(self.driver.name)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * int(np.dtype(self.dtype).itemsize)
+
+    def numpy(self) -> Array:
+        """A copy on the host."""
+        array = np.empty(self.shape, self.dtype)
+        if array.nbytes:
+            with self.driver.lock:
+                self.driver.download(self.place, array)
+        return array
+
+    def copy(self) -> DeviceArray:
+        """The same elsewhere in the device's memory."""
+        with self.driver.lock:
+            target = (self.driver.allocate(max(self.nbytes, 1)), 0)
+            self.driver.copy(target, self.place, self.nbytes)
+        return replace(self, place=target, borrowed=False)
+
+    def reshape(self, shape: tuple[int, ...]) -> DeviceArray:
+        """The same memory under another shape of as many elements."""
+        return replace(self, shape=shape)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        array = self.numpy()
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """The array's memory as it is; a copy on the host for who asks for the processor's.
+
+        Raises: DeviceError if nobody takes memory of this kind of device.
+        """
+        if dl_device is not None and tuple(dl_device) == DLPACK_CPU:
+            return self.numpy().__dlpack__(max_version=max_version)
+        return self.driver.capsule(self.copy() if copy else self, stream, max_version)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        kind, _, number = self.device.partition(":")
+        return (2 if kind == "cuda" else 4), int(number or 0)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        interface = getattr(self.driver, "interface", None)
+        if interface is None:
+            raise AttributeError(f"an array on {self.device} is none of CUDA's")
+        found: dict[str, Any] = interface(self)
+        return found
+
+    def __repr__(self) -> str:
+        return f"DeviceArray({np.dtype(self.dtype).name} {self.shape} on {self.device})"
+
+
+def put(driver: Any, array: Array) -> DeviceArray:
+    """A copy of an array in a device's memory."""
+    with driver.lock:
+        place = (driver.allocate(max(array.nbytes, 1)), 0)
+        if array.nbytes:
+            driver.upload(place, np.require(array, requirements=["C"]))
+    return DeviceArray(driver, place, array.shape, array.dtype)
+
+
+def is_array(value: Any) -> bool:
+    """Whether a value is an array, wherever it lies."""
+    return isinstance(value, (np.ndarray, DeviceArray))
+
+
+def find_place(value: Any) -> str | None:
+    """The device that a value lies on, as ``cuda:0``; None where it is within the processor's reach."""
+    if isinstance(value, DeviceArray):
+        return value.device
+    if isinstance(value, np.ndarray):
+        return None
+    ask = getattr(value, "__dlpack_device__", None)
+    if ask is not None and not isinstance(value, type):
+        kind, number = ask()
+        return f"{DLPACK_KINDS[kind]}:{number}" if int(kind) in DLPACK_KINDS else None
+    return "cuda" if hasattr(type(value), "__cuda_array_interface__") else None

@@ -1,0 +1,67 @@
+"""Texts of CUDA C++ as modules: from the cubin that an earlier process has kept, or compiled by NVRTC."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from burnx.errors import DeviceError
+from burnx.gpu.dialects import CUDA
+from burnx.runtime.devices.gpu.binaries import load_or_build
+
+OPTIONS = CUDA.options
+
+
+def make_stamp(capability: int) -> dict[str, str]:
+    """What a cubin depends on, beside its text."""
+    from cupy.cuda import nvrtc
+
+    major, minor = nvrtc.getVersion()
+    return {"for": "cuda", "arch": f"sm_{capability}", "nvrtc": f"{major}.{minor}"}
+
+
+def load_function(text: str, function: str, stamp: dict[str, str], name: str) -> Any:
+    """A function of a text, on the current device.
+
+    Raises: DeviceError if NVRTC does not take the text.
+    """
+    import cupy
+
+    def load(image: bytes) -> Any:
+        module = cupy.cuda.function.Module()
+        try:
+            module.load(image)
+            return module.get_function(function)
+        except cupy.cuda.driver.CUDADriverError:  # no code for this device, for all that it says
+            return None
+
+    options = (*OPTIONS, f"-arch={stamp['arch']}")
+    found = load_or_build(
+        "\n".join((*options, text)), stamp, load, lambda: _compile(text, options, name)
+    )
+    if found is None:
+        raise DeviceError(f"{name} does not load what NVRTC made for {stamp['arch']}")
+    return found
+
+
+def allow_shared(function: Any, size_bytes: int) -> None:
+    """Let a function have more shared memory than a launch gets without asking."""
+    from cupy.cuda import driver
+
+    driver.funcSetAttribute(function.ptr, _MAX_DYNAMIC_SHARED, size_bytes)
+
+
+_MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+
+
+def _compile(text: str, options: tuple[str, ...], name: str) -> bytes:
+    from cupy.cuda import nvrtc
+
+    program = nvrtc.createProgram(text, "kernel.cu", (), ())
+    try:
+        nvrtc.compileProgram(program, options)
+        return bytes(nvrtc.getCUBIN(program))
+    except nvrtc.NVRTCError as error:
+        said = nvrtc.getProgramLog(program)
+        raise DeviceError(f"{name} does not take a kernel: {error}\n{said}") from error
+    finally:
+        nvrtc.destroyProgram(program)

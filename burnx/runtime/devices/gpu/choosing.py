@@ -1,0 +1,50 @@
+"""Which form a kernel takes on a device: what a race has found, else what the emitter would choose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from hashlib import sha256
+from typing import Any
+
+from burnx.gpu.code import Form
+from burnx.gpu.emitter import candidates, choose
+from burnx.kernels.ir import Kernel
+from burnx.runtime.devices.gpu.driver import Driver
+from burnx.runtime.tuning.store import Store, find_store, shape_class
+
+Sizes = Mapping[str, int]
+Guards = tuple[bool, ...]
+
+
+def results_of(driver: Driver) -> Store:
+    """What races on this device have found."""
+    return find_store(driver.stamp)
+
+
+def result_key(text: str, sizes: Sizes, guards: Guards) -> list[Any]:
+    """What a result is found by: the kernel, the class of its sizes, and the guards, which are part of its code."""
+    return [sha256(text.encode()).hexdigest(), shape_class(sizes), list(guards)]
+
+
+def pick_form(driver: Driver, kernel: Kernel, text: str, sizes: Sizes, guards: Guards) -> Form:
+    """The form for a kernel with these sizes."""
+    found = results_of(driver).find(*result_key(text, sizes, guards))
+    if found is None:
+        return choose(kernel, driver.limits, sizes, guards)
+    offered = candidates(kernel, driver.limits, sizes, guards)
+    return find_form(found, offered) or offered[0]
+
+
+def find_form(found: Any, offered: Sequence[Form]) -> Form | None:
+    """The form that a result names, if it is among what is offered; sizes that are numbers in its text may differ."""
+    wanted = found.get("form") if isinstance(found, dict) else None
+    return next((each for each in offered if describe_form(each) == wanted), None)
+
+
+def describe_form(form: Form) -> dict[str, Any]:
+    """A form as JSON can hold it, without what it takes from the sizes."""
+    said = asdict(form)
+    for name in ("fixed", "wide", "guards"):
+        said.pop(name)
+    return {name: list(v) if isinstance(v, tuple) else v for name, v in said.items()}

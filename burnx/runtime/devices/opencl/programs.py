@@ -1,0 +1,51 @@
+"""Texts of OpenCL C as programs: from the binary that an earlier process has kept, or from the text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from burnx.errors import DeviceError
+from burnx.gpu.dialects import OPENCL
+from burnx.runtime.devices.gpu.binaries import load_or_build
+
+OPTIONS = OPENCL.options
+
+
+def make_stamp(device: Any) -> dict[str, str]:
+    """What a binary depends on, beside its text."""
+    return {
+        "for": "opencl",
+        "device": device.name.strip(),
+        "version": device.version.strip(),
+        "driver": device.driver_version.strip(),
+        "platform": device.platform.version.strip(),
+    }
+
+
+def build_program(context: Any, device: Any, text: str, name: str) -> Any:
+    """The program of a text.
+
+    Raises: DeviceError if the driver does not take it.
+    """
+    import pyopencl
+
+    built: list[Any] = []
+
+    def load(image: bytes) -> Any:
+        if built:
+            return built[0]
+        try:
+            return pyopencl.Program(context, [device], [image]).build(list(OPTIONS))
+        except pyopencl.Error:  # another driver wrote it, for all that it calls itself the same
+            return None
+
+    def build() -> bytes:
+        try:
+            made = pyopencl.Program(context, text).build(list(OPTIONS), cache_dir=False)
+        except pyopencl.Error as error:
+            raise DeviceError(f"{name} does not take a kernel: {error}") from error
+        built.append(made)
+        (image,) = made.get_info(pyopencl.program_info.BINARIES)
+        return bytes(image)
+
+    return load_or_build("\n".join((*OPTIONS, text)), make_stamp(device), load, build)

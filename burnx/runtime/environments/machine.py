@@ -1,0 +1,54 @@
+"""What this machine can use: a description of each thing that entries are made for, to be compared with theirs."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+
+from burnx import __version__
+from burnx.errors import DeviceError
+from burnx.runtime.environments.contents import Content
+
+About = Mapping[str, str]
+_DRIVEN = ("opencl", "cuda")
+
+
+def describe_machine() -> tuple[About, ...]:
+    """What kernels, plans and tuning results are made for here: the processor and each device."""
+    from burnx.runtime.devices.cpu.kept.identity import describe_plan
+
+    found: list[About] = [describe_plan()]
+    for kind in _DRIVEN:
+        room = importlib.import_module(f"burnx.runtime.devices.{kind}")
+        for name, *_ in room.list_devices():
+            try:
+                found.append({**room.find_driver(name).stamp, "burnx": __version__})
+            except DeviceError:  # it is listed, and cannot be opened
+                continue
+    return tuple(found)
+
+
+def find_obstacle(content: Content, here: Sequence[About]) -> str | None:
+    """Why an entry is of no use here; None if it is of use."""
+    wanted = content.about
+    alike = [each for each in here if each.get("for") == wanted.get("for")]
+    if not alike:
+        return f"it is for {wanted.get('for', 'something unknown')}, which is not here"
+    differing = [_difference(wanted, each) for each in alike]
+    if all(differing):
+        return min(filter(None, differing), key=len)
+    missing = next((path for path, *_ in content.files if not _is_same(path, content)), None)
+    return None if missing is None else f"its model file {missing!r} is not here as it was"
+
+
+def _is_same(path: object, content: Content) -> bool:
+    from burnx.runtime.devices.cpu.kept.identity import is_same
+
+    return any(each[0] == path and is_same(list(each)) for each in content.files)
+
+
+def _difference(wanted: About, here: About) -> str | None:
+    for name, value in wanted.items():
+        if here.get(name) != value:
+            return f"{name} is {value!r} there and {here.get(name, 'unknown')!r} here"
+    return None
