@@ -80,7 +80,8 @@ def fit_group(kernel: Kernel, limits: Limits, sizes: Sizes) -> list[Form]:
             return [Form("group", _group_for(long, limits), (1,))]
         return []
     long = _longest(inside, ranges)
-    if long < LONG or not _is_common_work(inside):
+    alone = len(inside) == 1 and isinstance(inside[0], Contract)
+    if alone or long < LONG or not _is_common_work(inside):
         return []
     return [Form("group", group) for group in _groups(kernel, long, limits, _turns(chain, ranges))]
 

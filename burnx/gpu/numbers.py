@@ -142,7 +142,16 @@ FUNCTION {target} {source}_to_{target}({source} x)
 # --- float16 --------------------------------------------------------------------------------------------------------
 
 _HALF = {
-    "opencl": "FUNCTION f32 float16_to_f32(u16 x) { return vload_half(0, (const half *)&x); }\n",
+    "opencl": """\
+FUNCTION f32 float16_to_f32(u16 x)
+{
+    // not vload_half: PoCL loses what private pointers point to where there are barriers
+    const u32 size = x & 0x7fffu;
+    const u32 normal = (size << 13) + (size < 0x7c00u ? 0x38000000u : 0x70000000u);
+    const u32 bits = size < 0x400u ? bits_of_f32((f32)size * 5.9604644775390625e-8f) : normal;
+    return f32_of_bits(bits | (u32)(x & 0x8000u) << 16);
+}
+""",
     "cuda": """\
 FUNCTION f32 float16_to_f32(u16 x)
 {
@@ -170,9 +179,12 @@ _TO_HALF = {
         """\
 FUNCTION u16 f32_to_float16(f32 x)
 {
-    u16 result;
-    vstore_half_rte(x, 0, (half *)&result);
-    return result;
+    const u32 bits = bits_of_f32(x), size = bits & 0x7fffffffu, sign = bits >> 16 & 0x8000u;
+    if (size > 0x7f800000u) return (u16)(sign | 0x7e00u);
+    if (size >= 0x477ff000u) return (u16)(sign | 0x7c00u);
+    const u32 small = bits_of_f32(f32_of_bits(size) + 0.5f) - 0x3f000000u;
+    const u32 normal = ((size + (size >> 13 & 1u) + 0xfffu) >> 13) - 0x1c000u;
+    return (u16)(sign | (size < 0x38800000u ? small : normal));
 }
 """
     ),

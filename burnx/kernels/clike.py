@@ -163,7 +163,7 @@ class Writer:
     def combined(self, function: str, place: str, value: str, dtype: DType) -> str:
         """A place combined with a value: ``x += y;`` or ``x = max(x, y);``"""
         if function in ("add", "mul") and is_float(dtype):
-            return f"{place} {_INFIX[function]}= {value};"
+            return f"{place} {_INFIX[function]}= {bare(value)};"
         return f"{place} = {bare(self.apply(function, [place, value], dtype))};"
 
 
@@ -248,11 +248,12 @@ Writer.value_words = {
 
 
 def write_store(writer: Writer, statement: Store) -> None:
-    value = writer.value(statement.value)
+    (value,) = writer.values([statement.value])
     place, function = writer.place(statement.buffer, statement.index), statement.combine
-    dtype = statement.buffer.dtype
-    line = writer.combined(function, place, value, dtype) if function else f"{place} = {value};"
-    writer.line(line)
+    if function:
+        writer.line(writer.combined(function, place, value, statement.buffer.dtype))
+    else:
+        writer.line(f"{place} = {bare(value)};")
 
 
 def _let(writer: Writer, statement: Let) -> None:
@@ -291,7 +292,7 @@ def write_turn(writer: Writer, fold: Fold, names: Sequence[str]) -> None:
     writer.body(fold.body)
     texts = writer.values([each.value for each in fold.accumulators])
     for each, name, text in zip(fold.accumulators, names, texts, strict=True):
-        writer.line(writer.combined(each.function, name, bare(text), each.value.dtype))
+        writer.line(writer.combined(each.function, name, text, each.value.dtype))
 
 
 def _fold(writer: Writer, fold: Fold) -> None:
@@ -332,7 +333,7 @@ def write_sum(writer: Writer, contract: Contract) -> None:
             writer.cast(text, side.dtype, dtype) if side.dtype != dtype else text
             for side, text in zip(sides, writer.values(sides), strict=True)
         ]
-        product = bare(writer.apply("mul", parts, dtype))
+        product = writer.apply("mul", parts, dtype)
         writer.line(writer.combined("add", name, product, dtype))
     writer.body(contract.body)
 

@@ -104,7 +104,7 @@ def test_functions_are_those_of_the_primitive(name: str) -> None:
         if not functions:
             continue
         arguments = [operands(function, dtype) for function in functions]
-        for function, given in zip(functions, arguments, strict=True):
+        for given in arguments:
             assert all(
                 np.array_equal(a.view(np.uint8), b.view(np.uint8))
                 for a, b in zip(given, arguments[0], strict=True)
