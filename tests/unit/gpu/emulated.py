@@ -119,6 +119,8 @@ static float from_float16(unsigned short x)
         : exponent ? ldexpf(1024 + rest, exponent - 25) : ldexpf(rest, -24);
     return x >> 15 ? -value : value;
 }
+static unsigned short to_float16(float x)
+{ const _Float16 small = (_Float16)x; unsigned short bits; memcpy(&bits, &small, 2); return bits; }
 static float from_bfloat16(unsigned short x) { return __uint_as_float((unsigned int)x << 16); }
 template <typename T> static T part_of(const unsigned int &word, int place) { T x; memcpy(&x, (const char *)&word + place * sizeof(T), sizeof(T)); return x; }
 template <int per, typename T, typename F>
@@ -188,6 +190,7 @@ extern "C" void launch(void (*function)(), int groups, int threads)
 _REPLACED = {
     "extern __shared__": "extern",
     'asm("cvt.f32.f16 %0, %1;" : "=f"(result) : "h"(x));': "result = from_float16(x);",
+    'asm("cvt.rn.f16.f32 %0, %1;" : "=h"(result) : "f"(x));': "result = to_float16(x);",
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,11 +11,13 @@ import numpy as np
 import pytest
 
 from burnx.dtype import bfloat16, float16, float32, float64, int8, int32, int64
+from burnx.gpu import tiles
 from burnx.gpu.code import Form, Limits
 from burnx.gpu.dialects import CUDA
 from burnx.gpu.emitter import prelude, write
 from burnx.gpu.tiles import fit_tiles
 from burnx.gpu.tiles_units import UNITS
+from burnx.kernels.ir import Kernel
 from tests.unit.gpu import emulated
 from tests.unit.gpu.opencl_bench import Built
 from tests.unit.gpu.products import Case
@@ -32,13 +35,14 @@ TURNS = list(itertools.product((False, True), (False, True)))
 
 
 def every_form(case: Case, limits: Limits) -> list[Form]:
-    """All tiles of the menu that fit."""
-    from burnx.gpu import tiles
+    return every_tile(case.kernel(), limits, case.numbers())
 
-    kernel = case.kernel()
+
+def every_tile(kernel: Kernel, limits: Limits, sizes: Mapping[str, int]) -> list[Form]:
+    """All tiles of the menu that fit."""
     before, tiles.MOST = tiles.MOST, 100
     try:
-        return fit_tiles(kernel, limits, case.numbers())
+        return fit_tiles(kernel, limits, sizes)
     finally:
         tiles.MOST = before
 
