@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from burnx.gpu import forms, pieces, tiles
+from burnx.gpu import attention, forms, pieces, tiles
 from burnx.gpu.code import Code, Form, Limits
 from burnx.gpu.dialects import Dialect
 from burnx.gpu.dtypes import Unsupported
@@ -20,11 +20,13 @@ Sizes = Mapping[str, int]
 # the forms of each kind that fit a kernel, the best first; kinds in the order in which they are asked
 FITS: dict[str, Callable[[Kernel, Limits, Sizes], list[Form]]] = {
     "tiles": tiles.fit_tiles,
+    "attention": attention.fit_attention,
     "group": forms.fit_group,
     "threads": forms.fit_threads,
 }
 WRITE: dict[str, Callable[[Kernel, Dialect, Form], Code]] = {
     "tiles": tiles.write_tiles,
+    "attention": attention.write_attention,
     "group": write_group,
     "threads": write_threads,
 }

@@ -103,7 +103,7 @@ def _all_tiles(product: Product, limits: Limits, sizes: Sizes) -> Iterator[tuple
     inner, outer = contract.inner, product.outer
     left = side_of(product.left, contract.rows, inner, outer, sizes)
     right = side_of(product.right, (contract.column,), inner, outer, sizes)
-    across = _is_across(contract)
+    across = is_across(contract)
     for units in units_of(product, limits):
         for rows, columns, deep, part_rows, part_columns, slices, stages in _menu(units):
             one = _fitting(left, rows, deep, product, units)
@@ -151,7 +151,7 @@ def _local(tile: Tile, units: str, product: Product) -> int:
     return max(operands, sums) + places
 
 
-def _is_across(contract: Contract) -> bool:
+def is_across(contract: Contract) -> bool:
     """Whether columns, not rows, lie next to each other where most is stored."""
     column, row = (_symbol(name) for name in (contract.column[0], contract.rows[-1][0]))
     stores = [each for each in walk(contract.body) if isinstance(each, Store)]

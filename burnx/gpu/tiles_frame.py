@@ -63,7 +63,7 @@ def write_place(frame: Frame) -> None:
     writer.line("tile /= row_tiles;")
     unravel(writer, "tile", whole.outer)
     if frame.places:
-        _write_places(frame)
+        write_places(frame)
 
 
 def unravel(writer: Writer, rest: str, loops: Loops) -> None:
@@ -76,7 +76,7 @@ def unravel(writer: Writer, rest: str, loops: Loops) -> None:
             writer.line(f"{rest} /= {writer.factor(extent)};")
 
 
-def _write_places(frame: Frame) -> None:
+def write_places(frame: Frame) -> None:
     """Divide each row of the tile into its variables once."""
     writer, rows = frame.writer, frame.tile.rows
     loops = frame.product.contract.rows
