@@ -12,21 +12,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from burnx.gpu.tiles_feed import (
-    Feed,
-    each_load,
-    feeds,
-    guard,
-    local_places,
-    write_starts,
-    write_step,
+from burnx.gpu.tiles_blocks import (
+    DEEP,
+    HIGH,
+    SIDE,
+    WARP,
+    lane_place,
+    slots_of,
+    width_of,
+    write_copy,
+    write_read,
 )
-from burnx.gpu.tiles_frame import Frame, local_array, pointer, unrolled, write_place, write_rest
-
-WARP = 32
-CHUNK = 16  # bytes of a row of the small matrices that are loaded for the units
-DEEP = {2: 16, 4: 8}  # inner places of one multiplication, by the bytes of an element
-HIGH, SIDE = 16, 8  # rows and columns of one multiplication
+from burnx.gpu.tiles_feed import Feed, each_load, feeds, write_starts, write_step
+from burnx.gpu.tiles_frame import Frame, local_array, unrolled, write_place, write_rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +34,6 @@ class Stage:
     size: int
     left: int
     both: int
-
-
-def width_of(feed: Feed) -> int:
-    """Elements from one row in local memory to the next, such that small matrices meet all banks."""
-    size = feed.walk.buffer.dtype.itemsize
-    if feed.side.along_inner:
-        return feed.frame.tile.inner + CHUNK // size
-    return feed.free + (CHUNK if size == 2 else 2 * CHUNK) // size
 
 
 def stage_of(both: tuple[Feed, Feed]) -> Stage:
@@ -97,30 +87,15 @@ def _write_parts(frame: Frame, both: tuple[Feed, Feed]) -> None:
 
 
 def _write_lane(feed: Feed) -> None:
-    """The address in the first stage that this lane gives for a small matrix at inner place 0."""
-    writer, size = feed.frame.writer, feed.walk.buffer.dtype.itemsize
-    free, inner = _lane_places(feed)
+    """The place in the first stage that this lane gives for a small matrix at inner place 0."""
     part = "part_row" if feed.name == "left" else "part_column"
-    width = width_of(feed)
-    place = f"({part} + {free}) * {width} + {inner}"
-    if not feed.side.along_inner:
-        place = f"({inner}) * {width} + {part} + {free}"
-    start = stage_of(feeds(feed.frame)).left if feed.name == "right" else 0
-    writer.line(f"const i32 {feed.name}_lane = {start} + ({place}) * {size};")
+    place = f"{start_of(feed)} + {lane_place(feed, part)}"
+    feed.frame.writer.line(f"const i32 {feed.name}_lane = {place};")
 
 
-def _lane_places(feed: Feed) -> tuple[str, str]:
-    """(row or column, inner place) that this lane points to, or reads, in a block."""
-    size, left = feed.walk.buffer.dtype.itemsize, feed.name == "left"
-    if size == 4 and not feed.side.along_inner:
-        return "lane / 4", "lane % 4"
-    second, third = "lane / 8 % 2 * 8", "lane / 16 * 8"
-    deep = CHUNK // size
-    if feed.side.along_inner:
-        free = f"lane % 8 + {second if left else third}"
-        return free, f"lane / {16 if left else 8} % 2 * {deep}"
-    free = second if left else third
-    return free, f"lane % 8 + {third if left else second}"
+def start_of(feed: Feed) -> int:
+    """Where an operand's tile begins in a stage."""
+    return stage_of(feeds(feed.frame)).left if feed.name == "right" else 0
 
 
 # --- copies ---------------------------------------------------------------------------------------------------------
@@ -149,16 +124,7 @@ def _write_copies(both: tuple[Feed, Feed], start: str) -> None:
 
 
 def _write_copy(feed: Feed, place: str, inside: str) -> None:
-    writer, size = feed.frame.writer, feed.walk.buffer.dtype.itemsize
-    free, inner = local_places(feed)
-    width = width_of(feed)
-    at = f"{free} * {width} + {inner}" if feed.side.along_inner else f"{inner} * {width} + {free}"
-    start = stage_of(feeds(feed.frame)).left if feed.name == "right" else 0
-    source = pointer(writer, feed.walk.buffer, place, "void")
-    even = guard(feed)
-    function = f"copy{feed.side.vector * size}"
-    with writer.block(f"if ({even})" if even else ""):
-        writer.line(f"{function}(to + {start} + ({at}) * {size}, {source}, {inside});")
+    write_copy(feed, place, inside, f"to + {start_of(feed)}")
 
 
 # --- multiplications ------------------------------------------------------------------------------------------------
@@ -194,10 +160,7 @@ def _write_operands(both: tuple[Feed, Feed], stage: Stage) -> None:
         writer.line(f"u32 {name}[{count}][{parts}]{low};")
         step = 1 if name == "left" else 2
         with unrolled(writer, f"for (i32 block = 0; block < {count}; block += {step})"):
-            if stage.size == 4 and not feed.side.along_inner:
-                _write_single_reads(feed)
-            else:
-                _write_block_read(feed, stage.size)
+            write_read(feed, slots_of(name), f"from + {name}_lane")
         if stage.size == 4:
             function = "split_tfloat32" if both[0].frame.units == "float32x3" else "round_tfloat32"
             slot = f"{name}[place / {parts}][place % {parts}]"
@@ -205,40 +168,6 @@ def _write_operands(both: tuple[Feed, Feed], stage: Stage) -> None:
             head = f"for (i32 place = 0; place < {count * parts}; place++)"
             with unrolled(writer, head):
                 writer.line(f"{function}({slot}{other});")
-
-
-def _write_block_read(feed: Feed, size: int) -> None:
-    """Four small matrices: one block of the left operand, or two neighbouring ones of the right."""
-    writer, width, left = feed.frame.writer, width_of(feed), feed.name == "left"
-    side = HIGH if left else SIDE
-    if feed.side.along_inner:
-        at = f"(block * {side} * {width} + inner) * {size}"
-    else:
-        at = f"(inner * {width} + block * {side}) * {size}"
-    function = "load_matrices" if feed.side.along_inner else "load_turned_matrices"
-    slots = [f"left[block][{place}]" for place in range(4)]
-    if not left:
-        slots = [f"right[block + {place // 2}][{place % 2}]" for place in range(4)]
-    writer.line(f"{function}({', '.join(slots)}, from + {feed.name}_lane + {at});")
-
-
-def _write_single_reads(feed: Feed) -> None:
-    """The elements of a block one by one: the inner places are apart in memory, and matrices of four bytes do not turn."""
-    writer, width, left = feed.frame.writer, width_of(feed), feed.name == "left"
-    count = 4
-    for place in range(count):
-        if left:
-            slot, free, inner = f"left[block][{place}]", place % 2 * 8, place // 2 * 4
-            start = f"block * {HIGH}"
-        else:
-            slot, free, inner = (
-                f"right[block + {place // 2}][{place % 2}]",
-                place // 2 * 8,
-                place % 2 * 4,
-            )
-            start = f"block * {SIDE}"
-        at = f"((inner + {inner}) * {width} + {start} + {free}) * 4"
-        writer.line(f"{slot} = load_word(from + {feed.name}_lane + {at});")
 
 
 def _write_products(frame: Frame) -> None:

@@ -96,6 +96,28 @@ FUNCTION void split_tfloat32(u32 &value, u32 &low)
     low = __float_as_uint(whole - __uint_as_float(value));
     round_tfloat32(low);
 }
+FUNCTION f32 exchange(f32 value, i32 step)
+{
+    return __shfl_xor_sync(0xffffffffu, value, step);
+}
+FUNCTION f32 quick_power(f32 exponent)
+{
+    f32 result;
+    asm("ex2.approx.f32 %0, %1;" : "=f"(result) : "f"(exponent));
+    return result;
+}
+FUNCTION u32 pack_float16(f32 first, f32 second)
+{
+    u32 both;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(second), "f"(first));
+    return both;
+}
+FUNCTION u32 pack_bfloat16(f32 first, f32 second)
+{
+    u32 both;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(second), "f"(first));
+    return both;
+}
 """
 
 

@@ -148,6 +148,26 @@ static void multiply_bfloat16(float (&sum)[4], const unsigned int (&left)[4], co
 { multiply<2, unsigned short>(sum, left, right, from_bfloat16); }
 static void multiply_tfloat32(float (&sum)[4], const unsigned int (&left)[4], const unsigned int (&right)[2])
 { multiply<1, unsigned int>(sum, left, right, [](unsigned int x) { if (x & 0x1fff) abort(); return __uint_as_float(x); }); }
+static float exchange(float value, int step)
+{
+    const int lane = threadIdx.x % 32;
+    memcpy(&mine().places[lane], &value, 4);
+    go_on();
+    float other; memcpy(&other, &mine().places[lane ^ step], 4);
+    go_on();
+    return other;
+}
+static float quick_power(float exponent) { return exp2f(exponent); }
+static unsigned int pack_float16(float first, float second)
+{ return to_float16(first) | (unsigned int)to_float16(second) << 16; }
+static unsigned int to_bfloat16(float x)
+{
+    unsigned int bits; memcpy(&bits, &x, 4);
+    if (x != x) return 0x7fff;
+    return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
+static unsigned int pack_bfloat16(float first, float second)
+{ return to_bfloat16(first) | to_bfloat16(second) << 16; }
 static void round_tfloat32(unsigned int &x)
 { if ((x & 0x7f800000) != 0x7f800000) x += 0x1000; x &= 0xffffe000; }
 static void split_tfloat32(unsigned int &value, unsigned int &low)
