@@ -216,8 +216,9 @@ def _read_manifest(archive: zipfile.ZipFile, path: str) -> Mapping[str, Any]:
         told = found.get("format") if isinstance(found, dict) else None
         raise _refused(path, f"its format is {told!r}; this burnx reads {FORMAT}")
     entries = found.get("entries")
-    whole = isinstance(entries, list) and all(map(_is_entry, entries))
-    if not whole or not isinstance(found.get("burnx"), str):
+    if not isinstance(entries, list) or not all(map(_is_entry, entries)):
+        raise _refused(path, "its manifest does not say what its entries are")
+    if not isinstance(found.get("burnx"), str):
         raise _refused(path, "its manifest does not say what its entries are")
     if not isinstance(found.get("name"), str):
         raise _refused(path, "its manifest does not name it")

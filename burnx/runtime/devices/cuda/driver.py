@@ -66,7 +66,7 @@ class Cuda:
     lock: Any = None
     stream: Any = None
     about: str = ""
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
     workers: int = 1
 
     def __post_init__(self) -> None:

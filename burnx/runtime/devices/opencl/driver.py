@@ -54,7 +54,7 @@ class OpenCL:
     users: WeakSet[Any] = field(default_factory=WeakSet)
     pool: Any = None
     about: str = ""
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
     workers: int = 1
 
     def __post_init__(self) -> None:
