@@ -198,7 +198,7 @@ class Native:
             bound.runs = 1
             self._tune(bound)
         elif times is not None:
-            self._walk(bound, flow, partial(_watch, self.driver, bound, times))
+            self._walk(bound, flow, partial(self._watch, bound, times))
         else:
             self._launch(bound)
 
@@ -230,6 +230,13 @@ class Native:
         return all(
             self._is_true(plan, guard) == value for guard, value in zip(guards, values, strict=True)
         )
+
+    def _watch(self, bound: _Bound, times: Times, line: int) -> None:
+        """Launch a kernel, and add what it takes on the device, unless its guards keep it from doing anything."""
+        launch, planned = bound.launches[line], bound.plan.launches[line]
+        if launch is not None and self._is_wanted(bound.plan, line):
+            elapsed_ns = self.driver.timed(launch)
+            note(times, describe_call(planned.task, planned.symbols, elapsed_ns))
 
     def _line(self, plan: Plan, line: int) -> Line:
         planned = plan.launches[line]
@@ -307,13 +314,6 @@ def _run(bound: _Bound, line: int) -> None:
     launch = bound.launches[line]
     if launch is not None:
         launch()
-
-
-def _watch(driver: Driver, bound: _Bound, times: Times, line: int) -> None:
-    """Launch a kernel, and add what it takes on the device, by its kind and node."""
-    launch, planned = bound.launches[line], bound.plan.launches[line]
-    if launch is not None:
-        note(times, describe_call(planned.task, planned.symbols, driver.timed(launch)))
 
 
 def _laid_out(value: Any, shape: tuple[int, ...], dtype: Any) -> Array:
