@@ -137,6 +137,22 @@ def test_what_is_of_no_use_here_is_left_with_its_reason(
     assert len(names_in("second")) == 3
 
 
+def test_results_of_tuning_go_with_their_environment(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from burnx.runtime.devices.cpu.results import results_of
+    from burnx.runtime.devices.cpu.target import find_target
+    from burnx.runtime.tuning.store import find_store
+
+    results_of(find_target()).keep({"choice": "a"}, "packing", 5)
+    find_store({"for": "opencl", "device": "another"}).keep({"form": "b"}, "kernel")
+    export_environment("first", str(tmp_path / "file"))
+    report = import_environment(str(tmp_path / "file"), "second")
+    assert report.taken == {"kernel": 3, "tuning": 1} and report.left == {"tuning": 1}
+    monkeypatch.setenv("BURNX_ENV", "second")
+    assert results_of(find_target()).find("packing", 5) == {"choice": "a"}
+
+
 def test_environments_are_listed_and_cleared_one_by_one(cache: Path) -> None:
     add_kernels("default", 1)
     assert {each.name: each.entries for each in summarize()} == {

@@ -19,8 +19,9 @@ from burnx.program import Instruction, Program, Var
 from burnx.runtime.compiled.lines import Task
 from burnx.runtime.compiled.segments import Segment, cut
 from burnx.runtime.devices.cpu.building import build_native
-from burnx.runtime.devices.cpu.choices import Choices, Key, results_of
+from burnx.runtime.devices.cpu.choices import Choices, Key
 from burnx.runtime.devices.cpu.native import Native
+from burnx.runtime.devices.cpu.results import results_of
 from burnx.runtime.devices.cpu.target import find_target
 from burnx.runtime.profile import Spent, total_ns
 from burnx.runtime.tuning.agreement import all_agree
