@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 from native_code import run_python
-from gpu.opencl_bench import compile_text
 
 from burnx.errors import DeviceError
 from burnx.runtime.devices.cuda.matrices import KINDS, write_text
 from burnx.runtime.devices.gpu.binaries import load_or_build, name_binary
+from tests.unit.gpu.opencl_bench import compile_text
 
 STAMP = {"for": "opencl", "device": "d", "driver": "1"}
 

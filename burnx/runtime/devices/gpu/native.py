@@ -22,6 +22,7 @@ from burnx.runtime.devices.gpu.pages import note_call, take_arena
 from burnx.runtime.devices.gpu.plans import Plan, Planned, Work, make_plan, plan_again
 from burnx.runtime.devices.gpu.tuning import Line, build_ahead, tune_line, written_memory
 from burnx.runtime.profile import Times, note
+from burnx.runtime.tuning.racing import Outcome
 
 PLANS_MOST = 16  # sets of sizes that are kept ready
 AT_ONCE = 16  # turns of an open loop that are launched before the host asks whether there are more
@@ -211,7 +212,7 @@ class Native:
             if bound.launches[line] is None:
                 return
             if self._is_wanted(bound.plan, line):
-                outcome = tune_line(self.driver, self._line(bound.plan, line))
+                outcome = self._tune_line(bound.plan, line)
                 if outcome is not None and outcome.best != bound.plan.launches[line].code.form:
                     won.append(outcome)
             _run(bound, line)
@@ -221,6 +222,13 @@ class Native:
             bound.plan = self._make_plan(bound.sizes)
             self._bind(bound)
             bound.runs = 1
+
+    def _tune_line(self, plan: Plan, line: int) -> Outcome[Form] | None:
+        failed = plan.checked and self._has_failed()
+        outcome = tune_line(self.driver, self._line(plan, line))
+        if plan.checked and not failed:  # what it read of its own output was nobody's numbers
+            self.driver.fill(self._error, 4, 0)
+        return outcome
 
     def _is_wanted(self, plan: Plan, line: int) -> bool:
         """Whether a kernel's guards let it run now: one that does nothing is as fast as any."""
