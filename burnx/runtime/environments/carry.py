@@ -43,6 +43,10 @@ MANIFEST_MOST = 64 << 20
 ENTRY_MOST = 4 << 30
 WHOLE_MOST = 32 << 30
 ENTRIES_MOST = 200_000
+DENSITY_MOST = (
+    200  # code is not packed as tightly as that; what unpacks to more is there to fill memory
+)
+SMALL_BYTES = 16 << 20
 _PIECE = 1 << 20
 _STARTS = 1980, 1, 1, 0, 0, 0  # the time of all entries: equal contents make equal files
 
@@ -243,7 +247,9 @@ def _check_names(infos: list[zipfile.ZipInfo], entries: list[dict[str, Any]], pa
             raise _refused(path, f"{name!r} is not of the size that its manifest says")
         if not 0 <= entry["size"] <= ENTRY_MOST:
             raise _refused(path, f"{name!r} is larger than any that burnx writes")
-    if sum(sizes.values()) > WHOLE_MOST:
+    whole = sum(sizes.values())
+    packed = sum(info.compress_size for info in infos)
+    if whole > WHOLE_MOST or whole > DENSITY_MOST * packed + SMALL_BYTES:
         raise _refused(path, "its entries are larger than any that burnx writes")
 
 
