@@ -12,8 +12,8 @@ from burnx.runtime.device import find_device
 class RunOptions(TypedDict, total=False):
     """``threads`` of the CPU, the device to ``fallback`` to, ``fuse`` and ``tune`` for compiled devices.
 
-    ``no_lift`` names passes to leave out.  A device without kernels of its own has nothing to fuse or tune; ``cpu``
-    tunes nothing, and runs in Python what it has no kernels for, with nothing to fall back from.
+    ``no_lift`` names passes to leave out.  A device without kernels of its own has nothing to fuse or tune; compiled
+    ones run in Python what they have no kernels for, with nothing to fall back from.
     """
 
     threads: int | None

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from burnx.fusion.storage import Step
 from burnx.program import Var
-from burnx.runtime.compiled.segments import Segment
 from burnx.shape import symbol_name, symbols
 from burnx.types import TensorType
+
+if TYPE_CHECKING:
+    from burnx.runtime.compiled.segments import Segment
 
 
 def find_bound(inputs: Sequence[Var]) -> tuple[tuple[Var, int, str], ...]:

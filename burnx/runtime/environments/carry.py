@@ -43,6 +43,10 @@ MANIFEST_MOST = 64 << 20
 ENTRY_MOST = 4 << 30
 WHOLE_MOST = 32 << 30
 ENTRIES_MOST = 200_000
+DENSITY_MOST = (
+    200  # code is not packed as tightly as that; what unpacks to more is there to fill memory
+)
+SMALL_BYTES = 16 << 20
 _PIECE = 1 << 20
 _STARTS = 1980, 1, 1, 0, 0, 0  # the time of all entries: equal contents make equal files
 
@@ -216,8 +220,9 @@ def _read_manifest(archive: zipfile.ZipFile, path: str) -> Mapping[str, Any]:
         told = found.get("format") if isinstance(found, dict) else None
         raise _refused(path, f"its format is {told!r}; this burnx reads {FORMAT}")
     entries = found.get("entries")
-    whole = isinstance(entries, list) and all(map(_is_entry, entries))
-    if not whole or not isinstance(found.get("burnx"), str):
+    if not isinstance(entries, list) or not all(map(_is_entry, entries)):
+        raise _refused(path, "its manifest does not say what its entries are")
+    if not isinstance(found.get("burnx"), str):
         raise _refused(path, "its manifest does not say what its entries are")
     if not isinstance(found.get("name"), str):
         raise _refused(path, "its manifest does not name it")
@@ -242,7 +247,9 @@ def _check_names(infos: list[zipfile.ZipInfo], entries: list[dict[str, Any]], pa
             raise _refused(path, f"{name!r} is not of the size that its manifest says")
         if not 0 <= entry["size"] <= ENTRY_MOST:
             raise _refused(path, f"{name!r} is larger than any that burnx writes")
-    if sum(sizes.values()) > WHOLE_MOST:
+    whole = sum(sizes.values())
+    packed = sum(info.compress_size for info in infos)
+    if whole > WHOLE_MOST or whole > DENSITY_MOST * packed + SMALL_BYTES:
         raise _refused(path, "its entries are larger than any that burnx writes")
 
 

@@ -16,8 +16,11 @@ _DRIVEN = ("opencl", "cuda")
 def describe_machine() -> tuple[About, ...]:
     """What kernels, plans and tuning results are made for here: the processor and each device."""
     from burnx.runtime.devices.cpu.kept.identity import describe_plan
+    from burnx.runtime.devices.cpu.results import results_of
+    from burnx.runtime.devices.cpu.target import find_target
 
-    found: list[About] = [describe_plan()]
+    results = results_of(find_target())
+    found: list[About] = [describe_plan(), results.about]
     for kind in _DRIVEN:
         room = importlib.import_module(f"burnx.runtime.devices.{kind}")
         for name, *_ in room.list_devices():

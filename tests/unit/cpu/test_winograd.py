@@ -8,10 +8,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 import burnx
 from burnx.dtype import float32
-from burnx.fusion import winograd
 from burnx.kernels.ir import Constant
 from burnx.kernels.winograd import FOUR, TWO, choose_scheme, transform_weights
 from burnx.runtime.devices.cpu import compiled_kernels
+from burnx.runtime.devices.cpu.choices import Choices
 
 
 def evaluate(value):
@@ -94,7 +94,7 @@ def test_convolutions_agree_with_plain_ones(scheme, size, pads, monkeypatch):
         fits = min(numbers[:2]) >= scheme.step
         return scheme if fits else None
 
-    monkeypatch.setattr(winograd, "choose_scheme", choose)
+    monkeypatch.setattr(Choices, "scheme", lambda self, *given: choose(*given))
     found = burnx.load(model, device="cpu").run(feeds)["y"]
     assert asked == [(*expected.shape[2:], 20, 19)]
     np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
@@ -109,7 +109,7 @@ SIZES = ((1, 1), (2, 9), (3, 3), (4, 5), (13, 2), (8, 8), (16, 7), (0, 5), (5, 0
 @pytest.mark.parametrize("shape", [OPEN, {"x": ["n", 18, 9, "w"], "r": ["n", 17, "p", "q"]}])
 def test_one_program_does_for_all_sizes(scheme, pads, shape, monkeypatch):
     asked = []
-    monkeypatch.setattr(winograd, "choose_scheme", lambda *given: asked.append(given) or scheme)
+    monkeypatch.setattr(Choices, "scheme", lambda self, *given: asked.append(given) or scheme)
     model = convolution(18, 17, list(pads), shape)
     net, plain = burnx.load(model, device="cpu"), burnx.load(model, device="reference")
     kernels = None
@@ -140,7 +140,7 @@ def test_open_sizes_are_taken_for_large_ones():
 
 @pytest.mark.parametrize("scheme", [FOUR, TWO], ids=["four", "two"])
 def test_results_are_near_exact_ones(scheme, monkeypatch):
-    monkeypatch.setattr(winograd, "choose_scheme", lambda *given: scheme)
+    monkeypatch.setattr(Choices, "scheme", lambda self, *given: scheme)
     shapes = {"x": [1, 128, 10, 11], "r": [1, 64, 10, 11]}
     model, feeds = convolution(128, 64, [1, 1, 1, 1], shapes), arrays(shapes)
     weights, bias = (numpy_helper.to_array(each) for each in model.graph.initializer)

@@ -82,7 +82,9 @@ def test_an_environment_is_what_runs_leave_in_it_and_makes_them_warm(
     x = np.ones((2, 8), np.float32)
 
     def run() -> Any:
-        monkeypatch.setattr(objects, "_loaded", objects._Loaded())
+        loaded = objects._Loaded()
+        loaded.libraries = objects._loaded.libraries  # what others hold addresses of
+        monkeypatch.setattr(objects, "_loaded", loaded)
         return burnx.compile(lambda x: ops.exp(ops.mat_mul(x, x.transpose((1, 0)))))(x).numpy()
 
     monkeypatch.setenv("BURNX_ENV", "one")
@@ -135,6 +137,22 @@ def test_what_is_of_no_use_here_is_left_with_its_reason(
     ((told, count),) = report.reasons.items()
     assert told.startswith(why) and count == 2
     assert len(names_in("second")) == 3
+
+
+def test_results_of_tuning_go_with_their_environment(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from burnx.runtime.devices.cpu.results import results_of
+    from burnx.runtime.devices.cpu.target import find_target
+    from burnx.runtime.tuning.store import find_store
+
+    results_of(find_target()).keep({"choice": "a"}, "packing", 5)
+    find_store({"for": "opencl", "device": "another"}).keep({"form": "b"}, "kernel")
+    export_environment("first", str(tmp_path / "file"))
+    report = import_environment(str(tmp_path / "file"), "second")
+    assert report.taken == {"kernel": 3, "tuning": 1} and report.left == {"tuning": 1}
+    monkeypatch.setenv("BURNX_ENV", "second")
+    assert results_of(find_target()).find("packing", 5) == {"choice": "a"}
 
 
 def test_environments_are_listed_and_cleared_one_by_one(cache: Path) -> None:
@@ -244,6 +262,27 @@ def test_a_file_that_says_less_than_it_unpacks_to_is_refused(
     with pytest.raises(ModelError, match="larger than any"):
         import_environment(str(tmp_path / "good"), "second")
     assert names_in("second") == []
+
+
+def test_a_file_that_unpacks_to_far_more_than_it_is_is_refused_unread(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export_environment("first", str(tmp_path / "good"))
+    size = 64 << 20
+
+    def swollen(files: list[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
+        manifest = json.loads(files[0][1])
+        next(e for e in manifest["entries"] if e["name"] == files[1][0])["size"] = size
+        return [
+            (files[0][0], json.dumps(manifest).encode()),
+            (files[1][0], bytes(size)),
+            *files[2:],
+        ]
+
+    rewrite(tmp_path / "good", tmp_path / "bad", swollen)
+    monkeypatch.setattr(carry, "_check_entry", lambda *given: pytest.fail("it was read"))
+    with pytest.raises(ModelError, match="larger than any"):
+        import_environment(str(tmp_path / "bad"), "second")
 
 
 @pytest.mark.parametrize("part", [0.02, 0.3, 0.6, 0.99])

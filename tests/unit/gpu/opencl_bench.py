@@ -107,11 +107,15 @@ def _nvrtc() -> Any:
 
 def compile_cuda(codes: Sequence[Code]) -> None:
     """Compile functions for sm_90; raises AssertionError with the compiler's words."""
+    needs = frozenset().union(*(code.needs for code in codes))
+    compile_text("\n".join([prelude(CUDA, needs), *dict.fromkeys(code.text for code in codes)]))
+
+
+def compile_text(text: str) -> None:
+    """As ``compile_cuda``, of a whole text; nothing where there is no NVRTC."""
     library = _nvrtc()
     if library is None:
         return
-    needs = frozenset().union(*(code.needs for code in codes))
-    text = "\n".join([prelude(CUDA, needs), *dict.fromkeys(code.text for code in codes)])
     program = ctypes.c_void_p()
     library.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"k.cu", 0, None, None)
     words = [b"--gpu-architecture=compute_90", *(each.encode() for each in CUDA.options)]

@@ -12,7 +12,9 @@ import pytest
 from native_code import run_python
 
 from burnx.errors import DeviceError
+from burnx.runtime.devices.cuda.matrices import KINDS, write_text
 from burnx.runtime.devices.gpu.binaries import load_or_build, name_binary
+from tests.unit.gpu.opencl_bench import compile_text
 
 STAMP = {"for": "opencl", "device": "d", "driver": "1"}
 
@@ -174,6 +176,11 @@ def test_a_cubin_is_compiled_once_for_an_architecture(cupy: list[str], cache: Pa
         assert name == "f" and f"-arch=sm_{capability}".encode() in image
     assert cupy == ["compiled", "destroyed"] * 2
     assert sorted(each.suffix for each in cache.iterdir()) == [".cubin", ".cubin"]
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+def test_what_measures_matrix_units_is_cuda(dtype: str) -> None:
+    compile_text(write_text(KINDS[dtype]))
 
 
 def test_what_nvrtc_says_is_said(cupy: list[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +85,12 @@ def test_a_later_process_takes_the_results_without_tuning(
     assert taken == wanted
 
 
+class Spoiled(Form):
+    """A form whose text is changed before it is built."""
+
+    __slots__ = ()
+
+
 def spoil(monkeypatch: pytest.MonkeyPatch, ruin: Any) -> list[Form]:
     """Make all but the first form of each kernel wrong by a change of their texts; the spoiled ones."""
     spoiled: list[Form] = []
@@ -92,14 +98,15 @@ def spoil(monkeypatch: pytest.MonkeyPatch, ruin: Any) -> list[Form]:
 
     def wrong(kernel: Any, dialect: Any, form: Form) -> Code:
         code = write(kernel, dialect, form)
-        if form.tile[-1:] != (4242,):
+        if not isinstance(form, Spoiled):
             return code
         spoiled.append(form)
-        return replace(code, text=ruin(code.text, code.name))
+        name = f"{code.name}_spoiled"
+        return replace(code, name=name, text=ruin(code.text.replace(code.name, name), name))
 
     def offered(kernel: Any, limits: Any, sizes: Any, guards: Any = ()) -> list[Form]:
         first = emitter.candidates(kernel, limits, sizes, guards)[0]
-        return [first, replace(first, tile=(*first.tile, 4242))]
+        return [first, Spoiled(**{each.name: getattr(first, each.name) for each in fields(first)})]
 
     monkeypatch.setattr(plans, "write", wrong)
     monkeypatch.setattr(tuning, "candidates", offered)

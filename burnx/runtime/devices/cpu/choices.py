@@ -13,8 +13,7 @@ from burnx.dtype import DType, dtype_name
 from burnx.kernels.winograd import SCHEMES, Scheme, choose_scheme, fits
 from burnx.llvm.contract_plan import choose_packing, offer_packings
 from burnx.llvm.target import Target
-from burnx.runtime.devices.cpu.object_files import describe_target
-from burnx.runtime.tuning.store import Store, find_store
+from burnx.runtime.devices.cpu.results import results_of
 
 Key = tuple[object, ...]
 PLAIN = "plain"  # what no scheme of Winograd's is called
@@ -60,14 +59,3 @@ class Choices:
             found = results_of(self.target).find(*key, self.threads)
             wanted = found.get("choice") if isinstance(found, dict) else None
         return wanted if wanted in offered else offered[0]
-
-
-def results_of(target: Target) -> Store:
-    """What races on this processor have found."""
-    return find_store({**describe_target(target), "for": "cpu tuning"})
-
-
-def tuning_stamp(target: Target) -> str:
-    """Which results there are: plans that were made with others are not taken."""
-    found = results_of(target).find("stamp")
-    return found if isinstance(found, str) else ""

@@ -16,10 +16,12 @@ from burnx.dtype import float32
 from burnx.errors import BurnxError, DeviceError
 from burnx.llvm.context import Unsupported
 from burnx.program import Instruction, Program, Var
+from burnx.runtime.compiled.lines import Task
 from burnx.runtime.compiled.segments import Segment, cut
 from burnx.runtime.devices.cpu.building import build_native
-from burnx.runtime.devices.cpu.choices import Choices, Key, results_of
+from burnx.runtime.devices.cpu.choices import Choices, Key
 from burnx.runtime.devices.cpu.native import Native
+from burnx.runtime.devices.cpu.results import results_of
 from burnx.runtime.devices.cpu.target import find_target
 from burnx.runtime.profile import Spent, total_ns
 from burnx.runtime.tuning.agreement import all_agree
@@ -47,7 +49,8 @@ def tune_program(program: Program, sizes: Sizes, threads: int, fuse: bool) -> in
             for key, offered in each.ask().items():
                 if key[0] == kind and len(offered) > 1 and each.work > found.get(key, (0,))[0]:
                     found[key] = (each.work, each, offered)
-        count += sum(_race(key, each, offered) for key, (_, each, offered) in found.items())
+        races = [_race(key, each, offered) for key, (_, each, offered) in found.items()]
+        count += races.count(True)
     if count:
         results_of(target).keep(f"{time.time_ns():x}", "stamp")
     return count
@@ -93,7 +96,8 @@ class _Alone:
         try:
             native = self.build(choices)
             lines = native.details.work.lines.lines
-            self.work = sum(max(evaluate(each.work, self.sizes), 0) for each in lines)  # type: ignore[union-attr]
+            tasks = [each for each in lines if isinstance(each, Task)]
+            self.work = sum(max(evaluate(each.work, self.sizes), 0) for each in tasks)
         except (BurnxError, KeyError):
             return {}
         return choices.asked
@@ -193,7 +197,7 @@ def _best_s(instructions: list[Instruction], label: str, threads: int) -> float:
     given = tuple(v for v in instructions[0].inputs if v is not None and v.array is None)
     segment = Segment(tuple(instructions), given, instructions[-1].outputs)
     native = build_native(segment, threads, fuse=False)
-    values = {var: np.ones(var.type.shape, np.float32) for var in given}  # type: ignore[union-attr]
+    values = {var: _made_up(var, {}) for var in given}
     found = []
     for _ in range(RUNS):
         times: dict[str, Spent] = {}

@@ -31,7 +31,9 @@ def find_driver(name: str) -> Driver:
 
     Raises: DeviceError if its package, a driver or that device is missing.
     """
-    from burnx.runtime.devices.cuda import driver  # what it takes to compile is not needed to say what is here
+    from burnx.runtime.devices.cuda import (
+        driver,
+    )  # what it takes to compile is not needed to say what is here
 
     return driver.find_driver(name)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
@@ -20,6 +20,7 @@ from burnx.gpu.emitter import prelude
 from burnx.runtime.device_array import DeviceArray
 from burnx.runtime.devices.cuda import exchange
 from burnx.runtime.devices.cuda.listing import find_cuda
+from burnx.runtime.devices.cuda.matrices import measure_matrices
 from burnx.runtime.devices.cuda.modules import allow_shared, load_function, make_stamp
 from burnx.runtime.devices.gpu.driver import Arena, Array, Launch, Place
 from burnx.runtime.devices.gpu.pages import Pages
@@ -66,8 +67,9 @@ class Cuda:
     lock: Any = None
     stream: Any = None
     about: str = ""
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
     workers: int = 1
+    known: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         import cupy
@@ -96,10 +98,18 @@ class Cuda:
     @property
     def stamp(self) -> dict[str, str]:
         """What results of tuning depend on; binaries do not depend on the device's name."""
-        import cupy
+        if not self.known:
+            import cupy
 
-        version = str(cupy.cuda.runtime.driverGetVersion())
-        return {**make_stamp(self.limits.capability), "device": self.about, "driver": version}
+            version = str(cupy.cuda.runtime.driverGetVersion())
+            self.known = {**make_stamp(self.limits.capability), "device": self.about}
+            self.known["driver"] = version
+        return self.known
+
+    def measure_matrices(self) -> Mapping[str, float]:
+        """Operations a second of the matrix units, by what they multiply."""
+        with self.lock:
+            return measure_matrices(self, make_stamp(self.limits.capability))
 
     def memory_use(self) -> tuple[int, int]:
         import cupy

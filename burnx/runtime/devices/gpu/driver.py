@@ -19,7 +19,7 @@ Array = np.ndarray[Any, Any]
 Memory: TypeAlias = Any  # of the driver's own kind, counted in bytes
 Place: TypeAlias = tuple[Memory, int]  # memory, bytes from its start
 Function: TypeAlias = Any
-Launch: TypeAlias = Callable[[], None]
+Launch: TypeAlias = Callable[[], Any]
 
 
 @dataclass(slots=True, eq=False)

@@ -22,6 +22,7 @@ from burnx.runtime.devices.gpu.pages import note_call, take_arena
 from burnx.runtime.devices.gpu.plans import Plan, Planned, Work, make_plan, plan_again
 from burnx.runtime.devices.gpu.tuning import Line, build_ahead, tune_line, written_memory
 from burnx.runtime.profile import Times, note
+from burnx.runtime.tuning.racing import Outcome
 
 PLANS_MOST = 16  # sets of sizes that are kept ready
 AT_ONCE = 16  # turns of an open loop that are launched before the host asks whether there are more
@@ -198,7 +199,7 @@ class Native:
             bound.runs = 1
             self._tune(bound)
         elif times is not None:
-            self._walk(bound, flow, partial(_watch, self.driver, bound, times))
+            self._walk(bound, flow, partial(self._watch, bound, times))
         else:
             self._launch(bound)
 
@@ -211,7 +212,7 @@ class Native:
             if bound.launches[line] is None:
                 return
             if self._is_wanted(bound.plan, line):
-                outcome = tune_line(self.driver, self._line(bound.plan, line))
+                outcome = self._tune_line(bound.plan, line)
                 if outcome is not None and outcome.best != bound.plan.launches[line].code.form:
                     won.append(outcome)
             _run(bound, line)
@@ -222,6 +223,13 @@ class Native:
             self._bind(bound)
             bound.runs = 1
 
+    def _tune_line(self, plan: Plan, line: int) -> Outcome[Form] | None:
+        failed = plan.checked and self._has_failed()
+        outcome = tune_line(self.driver, self._line(plan, line))
+        if plan.checked and not failed:  # what it read of its own output was nobody's numbers
+            self.driver.fill(self._error, 4, 0)
+        return outcome
+
     def _is_wanted(self, plan: Plan, line: int) -> bool:
         """Whether a kernel's guards let it run now: one that does nothing is as fast as any."""
         planned = plan.launches[line]
@@ -230,6 +238,13 @@ class Native:
         return all(
             self._is_true(plan, guard) == value for guard, value in zip(guards, values, strict=True)
         )
+
+    def _watch(self, bound: _Bound, times: Times, line: int) -> None:
+        """Launch a kernel, and add what it takes on the device, unless its guards keep it from doing anything."""
+        launch, planned = bound.launches[line], bound.plan.launches[line]
+        if launch is not None and self._is_wanted(bound.plan, line):
+            elapsed_ns = self.driver.timed(launch)
+            note(times, describe_call(planned.task, planned.symbols, elapsed_ns))
 
     def _line(self, plan: Plan, line: int) -> Line:
         planned = plan.launches[line]
@@ -307,13 +322,6 @@ def _run(bound: _Bound, line: int) -> None:
     launch = bound.launches[line]
     if launch is not None:
         launch()
-
-
-def _watch(driver: Driver, bound: _Bound, times: Times, line: int) -> None:
-    """Launch a kernel, and add what it takes on the device, by its kind and node."""
-    launch, planned = bound.launches[line], bound.plan.launches[line]
-    if launch is not None:
-        note(times, describe_call(planned.task, planned.symbols, driver.timed(launch)))
 
 
 def _laid_out(value: Any, shape: tuple[int, ...], dtype: Any) -> Array:

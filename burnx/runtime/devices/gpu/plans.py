@@ -104,13 +104,17 @@ def _shaped(
 
 def _plan_launches(work: Work, sizes: Sizes, driver: Driver) -> list[Planned]:
     flows, chosen = work.flows, []
+    known: dict[Any, Form] = {}  # layers are alike
     for line, kernel in enumerate(flows.kernels):
         task = task_of(flows, line)
         numbers = tuple(evaluate(size, sizes) for size in task.sizes)
         named = dict(zip(kernel.sizes, numbers, strict=True))
         guards = _guards_of(flows, line)
-        form = pick_form(driver, kernel, work.texts[line], named, guards)
-        chosen.append((kernel, work.texts[line], form, named, task))
+        text = work.texts[line]
+        key = (text, numbers, guards)
+        if key not in known:
+            known[key] = pick_form(driver, kernel, text, named, guards)
+        chosen.append((kernel, text, known[key], named, task))
     build_missing(driver, [(kernel, text, form) for kernel, text, form, _, _ in chosen])
     return [
         _planned(driver, (kernel, text, form), named, task, sizes)

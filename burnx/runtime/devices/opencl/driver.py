@@ -54,8 +54,9 @@ class OpenCL:
     users: WeakSet[Any] = field(default_factory=WeakSet)
     pool: Any = None
     about: str = ""
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
     workers: int = 1
+    known: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         from pyopencl.tools import ImmediateAllocator, MemoryPool
@@ -77,7 +78,9 @@ class OpenCL:
     @property
     def stamp(self) -> dict[str, str]:
         """What results of tuning, and binaries, depend on."""
-        return make_stamp(self.device)
+        if not self.known:
+            self.known = make_stamp(self.device)
+        return self.known
 
     def memory_use(self) -> tuple[int, int]:
         return int(self.pool.active_bytes), int(self.pool.managed_bytes)

@@ -8,7 +8,7 @@ from burnx.errors import DeviceError
 from burnx.gpu.dialects import OPENCL
 from burnx.runtime.devices.gpu.binaries import load_or_build
 
-OPTIONS = OPENCL.options
+OPTIONS = (*OPENCL.options, "-w")  # warnings are for who writes kernels
 
 
 def make_stamp(device: Any) -> dict[str, str]:

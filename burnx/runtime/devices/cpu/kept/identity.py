@@ -23,9 +23,9 @@ import burnx
 from burnx.dtype import dtype_name
 from burnx.files import MappedFile, find_map, place_in_map
 from burnx.program import Instruction, Var
-from burnx.runtime.devices.cpu.choices import tuning_stamp
 from burnx.runtime.devices.cpu.kept.codec import Writer
 from burnx.runtime.devices.cpu.object_files import describe_target, find_object_files, list_versions
+from burnx.runtime.devices.cpu.results import tuning_stamp
 from burnx.runtime.devices.cpu.target import find_target
 
 Array = np.ndarray[Any, Any]
