@@ -83,7 +83,7 @@ def _stored(kernel: Kernel) -> set[int]:
 
 def _pointer(writer: Writer, name: str, type_: str, stored: bool) -> list[str]:
     if writer.dialect.name == "cuda":
-        return [f"{'' if stored else 'const '}{type_} *{name}"]
+        return [f"{'' if stored else 'const '}{type_} *__restrict__ {name}"]
     return [f"__global uchar *{name}_from", f"const ulong {name}_at"]
 
 
@@ -162,9 +162,9 @@ def name_turns(writer: Writer, flat: str, loops: Loops) -> None:
         if place == 0:
             writer.line(f"const {type_} {name} = {flat};")
             continue
-        writer.line(f"const {type_} {name} = ({unsigned}){flat} % ({unsigned})({size});")
         rest = writer.fresh("r")
         writer.line(f"const {type_} {rest} = ({unsigned}){flat} / ({unsigned})({size});")
+        writer.line(f"const {type_} {name} = {flat} - {rest} * ({size});")
         flat = rest
 
 

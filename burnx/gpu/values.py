@@ -64,7 +64,8 @@ def _store(writer: Writer, statement: Store) -> None:
     if not writer.owns:
         write_store(writer, statement)
         return
-    with writer.block(f"if (({writer.dim(statement.index)}) % owners == own)"):
+    mine = f"if (({writer.dim(statement.index)}) % owners == own)"
+    with writer.block(mine), writer.on_a_branch():
         write_store(writer, statement)
 
 

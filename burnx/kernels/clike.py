@@ -85,8 +85,12 @@ class Writer:
         self.line("}")
 
     def body(self, body: Sequence[Statement]) -> None:
-        for statement in body:
-            self.statement_words[type(statement)](self, statement)
+        with self.sharing(body):
+            for statement in body:
+                self.statement(statement)
+
+    def statement(self, statement: Statement) -> None:
+        self.statement_words[type(statement)](self, statement)
 
     def values(self, values: Sequence[Value]) -> list[str]:
         return spell(values, self.write_value, self.name_value, self.parts)
@@ -120,6 +124,11 @@ class Writer:
     @property
     def index_type(self) -> str:
         return "int64_t"
+
+    @contextmanager
+    def sharing(self, body: Sequence[Statement], values: Sequence[Value] = ()) -> Iterator[None]:
+        """Around statements and then values that may have parts in common."""
+        yield
 
     def type_of(self, dtype: DType) -> str:
         return c_type(dtype)
@@ -289,10 +298,13 @@ def write_totals(writer: Writer, fold: Fold) -> list[str]:
 
 def write_turn(writer: Writer, fold: Fold, names: Sequence[str]) -> None:
     """One turn of a fold."""
-    writer.body(fold.body)
-    texts = writer.values([each.value for each in fold.accumulators])
-    for each, name, text in zip(fold.accumulators, names, texts, strict=True):
-        writer.line(writer.combined(each.function, name, text, each.value.dtype))
+    values = [each.value for each in fold.accumulators]
+    with writer.sharing(fold.body, values):
+        for statement in fold.body:
+            writer.statement(statement)
+        texts = writer.values(values)
+        for each, name, text in zip(fold.accumulators, names, texts, strict=True):
+            writer.line(writer.combined(each.function, name, text, each.value.dtype))
 
 
 def _fold(writer: Writer, fold: Fold) -> None:
