@@ -246,6 +246,8 @@ def strided(
 ) -> Load:
     """A read of ``var`` at an affine index, after a copy in this order if there is no other way."""
     value = at.value(var, index)
+    if isinstance(value, Cast) and not value.bits and _is_of(value.value, sums):
+        value = value.value  # what is read is not widened before it is multiplied
     names = [str(name) for name in symbols_of(index)]
     plain = isinstance(value, Load) and value.dtype == sums
     if plain and isinstance(value, Load) and affine(value.index, names) is not None:
@@ -258,14 +260,21 @@ def strided(
     )
 
 
+def _is_of(value: Value, dtype: DType) -> bool:
+    return isinstance(value, Load) and value.dtype == dtype
+
+
 def lanes_of(
     scheduler: Scheduler, at: Expressions, side: Operand, index: Index, sums: DType
 ) -> Load:
-    """A read of the right operand whose columns lie next to each other, after a copy if they do not."""
+    """A read of the right operand whose columns lie next to each other, after a copy if they do not.
+
+    A device that takes one element at a time reads them as they lie.
+    """
     order = (*side.batch, *side.inner, *side.free)
     found = strided(scheduler, at, side.var, index, sums, order)
     names = [name for axis in side.free if (name := symbol_name(index[axis])) is not None]
-    if not names or any(coefficient(found.index, _symbol(name))[0] == 1 for name in names):
+    if scheduler.traits.lanes == 1 or not names or any(coefficient(found.index, _symbol(name))[0] == 1 for name in names):
         return found
     return at.load(copied(scheduler, side.var, sums, order), index)
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from burnx.dtype import float32
+from burnx.dtype import float32, is_float
 from burnx.gpu.ranges import values_in
 from burnx.gpu.tiles_product import Loops, Product, parallel_loops, walks
 from burnx.kernels.affine import affine
 from burnx.kernels.ir import (
     Apply,
     Buffer,
+    Cast,
     Contract,
     Fold,
     Kernel,
@@ -136,13 +137,20 @@ def _is_softmax(rows: Loop, held: Buffer) -> bool:
     last = store.body[0]
     if kept is None or not isinstance(last, Store) or last.buffer is not held or last.combine:
         return False
-    quotient = last.value
+    quotient = _unrounded(last.value)
     if not isinstance(quotient, Apply) or quotient.function != "div":
         return False
     over, under = quotient.arguments
     if not (isinstance(under, Local) and under.name == added.name):
         return False
     return _is_exponential(over, held, top.name) or any(_is_load(over, each) for each in kept)
+
+
+def _unrounded(value: Value) -> Value:
+    """A float32 without being rounded to fewer bits on its way: weights are not stored here, so nothing rounds them."""
+    while isinstance(value, Cast) and not value.bits and is_float(value.value.dtype):
+        value = value.value
+    return value
 
 
 def _kept(total: Fold, held: Buffer, top: str) -> list[Buffer] | None:
