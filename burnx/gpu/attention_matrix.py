@@ -222,5 +222,6 @@ def _write_end(scene: Scene) -> None:
         with unrolled(writer, columns), unrolled(writer, "for (i32 place = 0; place < 2; place++)"):
             row = "(own_row + lane / 4 + part * 8)"
             at = f"{row} * {scene.sums.width} + column * {SIDE} + lane % 4 * 2 + place"
-            writer.line(f"finished[{at}] = sums[column][part * 2 + place] / total[part];")
+            share = scene.attention.share("sums[column][part * 2 + place]", "total[part]")
+            writer.line(f"finished[{at}] = {share};")
     writer.line("BARRIER;")

@@ -16,6 +16,7 @@ from burnx.kernels.ir import (
     Apply,
     Buffer,
     Cast,
+    Constant,
     Contract,
     Fold,
     Kernel,
@@ -35,7 +36,7 @@ from burnx.shape import Call, Dim, Expr, symbols
 class Attention:
     """``scores`` and ``sums`` are the products, with rows as (strip, row of the strip) of which there are ``count``.
 
-    ``lets`` and ``score`` work out a score from its product.
+    ``lets`` and ``score`` work out a score from its product.  ``spared``: weights that are no numbers are 0.
     """
 
     outer: Loops
@@ -44,6 +45,12 @@ class Attention:
     sums: Product
     lets: tuple[Let, ...]
     score: Value
+    spared: bool = False
+
+    def share(self, summed: str, total: str) -> str:
+        """The text of a result, from a weighted sum and the sum of the weights."""
+        share = f"{summed} / {total}"
+        return f"({total} > 0 ? {share} : 0)" if self.spared else share
 
 
 def attention_of(kernel: Kernel) -> Attention | None:
@@ -75,7 +82,21 @@ def attention_of(kernel: Kernel) -> Attention | None:
         sums,
         tuple(each for each in lets if isinstance(each, Let)),
         store.value,
+        _is_spared(rows),
     )
+
+
+def _is_spared(rows: Loop) -> bool:
+    return any(isinstance(each, Store) and _spared(each.value) for each in walk(rows.body))
+
+
+def _spared(value: Value) -> Value | None:
+    """What is kept of a value where it is a number, all else being 0."""
+    if not isinstance(value, Apply) or value.function != "select":
+        return None
+    test, zero, kept = value.arguments
+    checks = isinstance(test, Apply) and test.function == "is_nan" and test.arguments[0] is kept
+    return kept if checks and isinstance(zero, Constant) and zero.value == 0 else None
 
 
 def _held(first: Contract) -> Buffer | None:
@@ -137,7 +158,8 @@ def _is_softmax(rows: Loop, held: Buffer) -> bool:
     last = store.body[0]
     if kept is None or not isinstance(last, Store) or last.buffer is not held or last.combine:
         return False
-    quotient = _unrounded(last.value)
+    weight = _unrounded(last.value)
+    quotient = _unrounded(_spared(weight) or weight)
     if not isinstance(quotient, Apply) or quotient.function != "div":
         return False
     over, under = quotient.arguments

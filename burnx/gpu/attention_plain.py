@@ -207,5 +207,6 @@ def _write_end(scene: Scene) -> None:
     columns = f"for (i32 column = 0; column < {part_wide(tile)}; column++)"
     with unrolled(writer, rows), unrolled(writer, columns):
         place = f"(own_row + row) * {scene.sums.width} + column * {across} + own_key"
-        writer.line(f"finished[{place}] = sums[row][column] / total[row];")
+        share = scene.attention.share("sums[row][column]", "total[row]")
+        writer.line(f"finished[{place}] = {share};")
     writer.line("BARRIER;")
