@@ -40,7 +40,10 @@ quick = settings(
 
 @pytest.mark.parametrize(
     ("kind", "long"),
-    [*((kind, 64) for kind in KINDS), *((kind, 2) for kind in ("rows", "reductions", "everything"))],
+    [
+        *((kind, 64) for kind in KINDS),
+        *((kind, 2) for kind in ("rows", "reductions", "everything")),
+    ],
 )
 @quick
 @given(data=st.data())
