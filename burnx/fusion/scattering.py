@@ -8,7 +8,7 @@ from burnx.fusion.scheduler import Scheduler, writer
 from burnx.fusion.storage import Storage
 from burnx.kernels.ir import Store, in_loops
 from burnx.program import Instruction, Var
-from burnx.shape import Dim, Shape, product
+from burnx.shape import Dim, Shape, product, symbol
 
 COMBINE = {"none": "", "add": "add", "mul": "mul", "max": "max", "min": "min"}
 
@@ -82,6 +82,8 @@ def _write(
     value = as_stored(at.value(updates, index), dtype_of(updates))
     combine = COMBINE[instruction.attributes["reduction"]]
     store = Store(at.buffer(storage), at.place(storage, place), value, combine)
-    body = in_loops(loops, [store])
+    free = [each for each in loops if symbol(each[0]) in place] if scheduler.traits.spread else []
+    serial = in_loops([each for each in loops if each not in free], [store])
+    body = in_loops(free, serial, parallel=True)  # an axis that keeps its index meets no other
     work = product(shape_of(updates)) * 4
     scheduler.step(at, body, [storage], work, instruction.place)

@@ -31,7 +31,8 @@ class Traits:
 
     ``winograd``: whether convolutions may be transformed; ``scheme`` says how, by the height and width of the result, the
     channels and the outputs, None where nobody wishes anything.  ``narrow``: the low-precision floats that products read as
-    they are, although they are added up in float32.
+    they are, although they are added up in float32.  ``spread``: there are many threads, so loops whose turns are free of
+    each other are worth being divided, even if others then run inside of them.
     """
 
     lanes: int = 8
@@ -40,6 +41,7 @@ class Traits:
     winograd: bool = True
     scheme: Callable[[int, int, int, int], Scheme | None] | None = None
     narrow: frozenset[DType] = frozenset()
+    spread: bool = False
 
 
 class Misfit(Exception):

@@ -17,6 +17,7 @@ from burnx.gpu.frame import (
     close_kernel,
     extent_of,
     in_turns,
+    name_turns,
     open_kernel,
     spread_of,
     uses_worker,
@@ -66,8 +67,8 @@ def write_group(kernel: Kernel, dialect: Dialect, form: Form) -> Code:
         with in_turns(writer, place, step, loops):
             write_together(writer, inside, shared)
     elif loops:
-        with in_turns(writer, dialect.ids[GROUP_X], "", loops, once=True):
-            write_together(writer, inside, shared)
+        name_turns(writer, dialect.ids[GROUP_X], loops)  # there are as many groups as turns
+        write_together(writer, inside, shared)
     else:
         write_together(writer, inside, shared)
     return close_kernel(writer, (extent_of(loops), 1, 1), scratch)
@@ -115,6 +116,12 @@ def _loop(writer: Writer, loop: Loop, shared: frozenset[int]) -> None:
     if loops:
         with in_turns(writer, "thread", str(writer.form.group), loops):
             writer.body(body)
+        return
+    if not any(isinstance(each, (Fold, Carry, Contract)) for each in walk(loop.body)) and not any(
+        isinstance(each, Loop) and spread_nest(each)[0] for each in walk(loop.body)
+    ):
+        with writer.block("if (thread == 0)"):
+            writer.body((loop,))
         return
     with writer.loops([(loop.variable, loop.extent)]):
         write_together(writer, loop.body, shared)

@@ -113,7 +113,7 @@ NARROW = frozenset((float16, bfloat16))
 def build_native(segment: Segment, driver: Driver, fuse: bool, tune: bool = False) -> Native:
     """The work of a segment on a device; its constants are put there."""
     kept = frozenset(segment.outputs)
-    traits = Traits(1, fuse=fuse, winograd=False, narrow=NARROW)
+    traits = Traits(1, fuse=fuse, winograd=False, narrow=NARROW, spread=True)
     found = schedule(segment.instructions, kept, kept, traits)
     steps = list(steps_in(found.steps))
     flows = make_flows(found.steps)
