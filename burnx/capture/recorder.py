@@ -28,7 +28,8 @@ class GraphRecorder:
     """Records nodes into a graph; a subgraph's recorder has the one around it as ``parent``.
 
     ``prefix`` is put before the names of nodes, ``metadata`` is what the next nodes carry, ``place`` where they
-    come from; without one it is the line that calls the operator.
+    come from; without one it is the line that calls the operator.  ``shared`` is what was recorded for composite
+    operators, by what it computes.
     """
 
     graph: Graph = field(default_factory=Graph)
@@ -42,6 +43,8 @@ class GraphRecorder:
     metadata: Mapping[str, str] = field(default_factory=dict)
     parameter_names: dict[Any, str] = field(default_factory=dict)
     parameters: dict[Any, Value] = field(default_factory=dict)
+    shares: bool = False
+    shared: dict[Any, list[Tensor]] = field(default_factory=dict)
 
     @property
     def depth(self) -> int:
@@ -55,6 +58,8 @@ class GraphRecorder:
     def call(self, operator: Operator, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
         given = dict(attributes)
         wanted = given.pop("outputs", None)
+        if operator.composite:
+            return self.expand(operator, inputs, given)
         values = [None if item is None else self.own(item) for item in inputs]
         if operator.body_rule is not None:
             types = [None if item is None else item.type for item in values]
@@ -70,6 +75,16 @@ class GraphRecorder:
         single = len(tensors) == 1 and not operator.is_variadic
         return tensors[0] if single else tuple(tensors)
 
+    def expand(
+        self, operator: Operator, inputs: Sequence[Any], attributes: Mapping[str, Any]
+    ) -> Any:
+        """What the body of a composite operator calls; what several of them need is recorded once."""
+        before, self.shares = self.shares, self.depth >= 0
+        try:
+            return operator.function(*inputs, **attributes)
+        finally:
+            self.shares = before
+
     def record(
         self,
         operator: Operator,
@@ -78,6 +93,12 @@ class GraphRecorder:
         wanted: int | None,
     ) -> list[Tensor]:
         """Add one node and give its outputs."""
+        key: Any = None
+        if self.shares:
+            given = tuple((name, str(value)) for name, value in sorted(attributes.items()))
+            key = (operator.qualified, tuple(values), given, wanted)
+            if key in self.shared:
+                return self.shared[key]
         node = Node(
             operator.op_type, operator.domain, list(values), [], attributes, self.name, self.doc
         )
@@ -89,7 +110,10 @@ class GraphRecorder:
         for value in node.outputs:
             self.settle(value)
         self.add(node)
-        return [Tensor(self, value) for value in node.outputs]
+        tensors = [Tensor(self, value) for value in node.outputs]
+        if key is not None:
+            self.shared[key] = tensors
+        return tensors
 
     def add(self, node: Node) -> None:
         self.graph.nodes.append(node)

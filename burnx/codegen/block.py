@@ -277,7 +277,7 @@ class Block:
             constant(None) if value is None else self.value(value) for value in item.layer.inputs
         ]
         count = item.layer.outputs
-        usual = {"LSTM": 3, "GRU": 2, "RNN": 2}.get(item.layer.kind)
+        usual = {"LSTM": 3, "DynamicQuantLSTM": 3, "GRU": 2, "RNN": 2}.get(item.layer.kind)
         options = {} if count in (None, usual) else {"outputs": constant(count)}
         return call(self_path(self.context, item.path), *args, **options)
 

@@ -93,15 +93,20 @@ def build_tree(graph: Graph, scopes: Scopes, flat: bool = False) -> Call:
     items: list[Op | LayerCall] = []
     layers = {node: layer for node in graph.nodes if (layer := find_layer(node)) is not None}
     users = _users(graph)
-    crowds = Counter(scopes.of(node) for node in layers)
+    crowds = Counter(scopes.of(node) for node, layer in layers.items() if not layer.word)
+    made: dict[Node, Path] = {}
     taken: dict[Path, tuple[object, ...]] = {}
     for order, node in enumerate(graph.nodes):
         layer = layers.get(node)
         if layer is None:
             items.append(Op(node, order))
         else:
-            wanted = _wanted_path(layer, scopes.of(node), (crowds, users), scopes)
-            items.append(LayerCall(node, order, layer, _free_path(layer, wanted, taken)))
+            if layer.word:
+                wanted = _path_within(layer, node, made, scopes)
+            else:
+                wanted = _wanted_path(layer, scopes.of(node), (crowds, users), scopes)
+            made[node] = _free_path(layer, wanted, taken)
+            items.append(LayerCall(node, order, layer, made[node]))
     places = [(item, () if flat else _group_path(item, scopes)) for item in items]
     if not flat:
         paths = {item.node: path for item, path in places}
@@ -141,6 +146,23 @@ def _free_path(layer: Layer, wanted: Path, taken: dict[Path, tuple[object, ...]]
 
 def _is_blocked(path: Path, taken: dict[Path, tuple[object, ...]]) -> bool:
     return any(path[:length] in taken for length in range(1, len(path)))
+
+
+def _path_within(layer: Layer, node: Node, made: Mapping[Node, Path], scopes: Scopes) -> Path:
+    """Where a layer stands that is no module of its author's: in its scope, by its own word.
+
+    One that rounds what another layer gives stands beside that one.
+    """
+    value = layer.inputs[0]
+    giver = None if value is None else value.producer
+    if layer.kind != "FakeQuantize":
+        return (*scopes.of(node), layer.word)
+    if giver in made:
+        path = made[giver]
+        return (*path[:-1], f"{path[-1]}_{layer.word}")
+    if giver is None:
+        return (layer.word,)
+    return (*scopes.of(node), f"{snake_case(giver.operator)}_{layer.word}")
 
 
 def _wanted_path(

@@ -64,7 +64,8 @@ class Operator:
     """An operator: what it is called, what it takes, and its body.
 
     ``since`` lists the opset versions that changed it; ``outputs_given`` is how many outputs a plain call gives;
-    a body that ``takes_count`` wants to know how many are asked for.
+    a body that ``takes_count`` wants to know how many are asked for; one that is ``composite`` calls nothing but
+    other operators, which are what is recorded.
     """
 
     op_type: str
@@ -81,6 +82,7 @@ class Operator:
     body_rule: Callable[..., list[Type]] | None = None
     meaning_since: int = 0
     takes_count: bool = False
+    composite: bool = False
     __doc__: str | None = None
     __signature__: inspect.Signature | None = None
 
@@ -309,11 +311,13 @@ def operator(
     domain: str = "",
     outputs: int | None = None,
     meaning: int = 0,
+    composite: bool = False,
 ) -> Callable[[Callable[..., Any]], Operator]:
     """Make a function the operator ``op_type`` of ``domain``.
 
     ``since``: the opsets that changed it.  ``outputs``: how many outputs a plain call gives (default all).
     ``meaning``: the oldest opset whose operator means what the body does, where that is not the first of 13 on.
+    ``composite``: a call is recorded as those of the operators in the body.
     """
 
     def register(function: Callable[..., Any]) -> Operator:
@@ -339,6 +343,7 @@ def operator(
             outputs or len(results),
             meaning_since=meaning,
             takes_count="outputs" in signature.parameters,
+            composite=composite,
         )
         # help() shows only the text of an object, other tools ask for the signature
         entry.__signature__ = signature

@@ -19,6 +19,11 @@ from burnx.passes.linear import lift_linear
 from burnx.passes.movement import merge_moves
 from burnx.passes.norms import lift_layer_norm, lift_rms_norm
 from burnx.passes.pixels import lift_pixel_shuffle
+from burnx.passes.quantized import (
+    lift_dynamic_quantization,
+    lift_fake_quantize,
+    lift_quantized_layers,
+)
 from burnx.passes.ranges import count_in_integers
 from burnx.passes.rotary import lift_rotary
 from burnx.passes.shapes import resolve_shapes
@@ -40,6 +45,9 @@ PASSES: dict[str, Pass] = {
     "hard_swish": lift_hard_swish,
     "mish": lift_mish,
     "linear": lift_linear,
+    "quantized_layers": lift_quantized_layers,
+    "dynamic_quantization": lift_dynamic_quantization,
+    "fake_quantize": lift_fake_quantize,
     "pixel_shuffle": lift_pixel_shuffle,
     "movement": merge_moves,
     "rotary_embedding": lift_rotary,
