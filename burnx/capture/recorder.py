@@ -59,7 +59,7 @@ class GraphRecorder:
         given = dict(attributes)
         wanted = given.pop("outputs", None)
         if operator.composite:
-            return self.expand(operator, inputs, given)
+            return _expanded(self, operator, inputs, given)
         values = [None if item is None else self.own(item) for item in inputs]
         if operator.body_rule is not None:
             types = [None if item is None else item.type for item in values]
@@ -71,19 +71,10 @@ class GraphRecorder:
         while values and values[-1] is None:
             values.pop()
         plain = operator.outputs_given if not operator.is_variadic else None
-        tensors = self.record(operator, values, given, wanted or plain)
+        record = _recorded_once if self.shares else GraphRecorder.record
+        tensors = record(self, operator, values, given, wanted or plain)
         single = len(tensors) == 1 and not operator.is_variadic
         return tensors[0] if single else tuple(tensors)
-
-    def expand(
-        self, operator: Operator, inputs: Sequence[Any], attributes: Mapping[str, Any]
-    ) -> Any:
-        """What the body of a composite operator calls; what several of them need is recorded once."""
-        before, self.shares = self.shares, self.depth >= 0
-        try:
-            return operator.function(*inputs, **attributes)
-        finally:
-            self.shares = before
 
     def record(
         self,
@@ -93,12 +84,6 @@ class GraphRecorder:
         wanted: int | None,
     ) -> list[Tensor]:
         """Add one node and give its outputs."""
-        key: Any = None
-        if self.shares:
-            given = tuple((name, str(value)) for name, value in sorted(attributes.items()))
-            key = (operator.qualified, tuple(values), given, wanted)
-            if key in self.shared:
-                return self.shared[key]
         node = Node(
             operator.op_type, operator.domain, list(values), [], attributes, self.name, self.doc
         )
@@ -110,10 +95,7 @@ class GraphRecorder:
         for value in node.outputs:
             self.settle(value)
         self.add(node)
-        tensors = [Tensor(self, value) for value in node.outputs]
-        if key is not None:
-            self.shared[key] = tensors
-        return tensors
+        return [Tensor(self, value) for value in node.outputs]
 
     def add(self, node: Node) -> None:
         self.graph.nodes.append(node)
@@ -279,6 +261,34 @@ class GraphRecorder:
             yield
         finally:
             AMBIENT.reset(token)
+
+
+def _expanded(
+    recorder: GraphRecorder,
+    operator: Operator,
+    inputs: Sequence[Any],
+    attributes: Mapping[str, Any],
+) -> Any:
+    """What the body of a composite operator calls; what several of them need is recorded once."""
+    before, recorder.shares = recorder.shares, recorder.depth >= 0
+    try:
+        return operator.function(*inputs, **attributes)
+    finally:
+        recorder.shares = before
+
+
+def _recorded_once(
+    recorder: GraphRecorder,
+    operator: Operator,
+    values: list[Value | None],
+    attributes: dict[str, Any],
+    wanted: int | None,
+) -> list[Tensor]:
+    given = tuple((name, str(value)) for name, value in sorted(attributes.items()))
+    key = (operator.qualified, tuple(values), given, wanted)
+    if key not in recorder.shared:
+        recorder.shared[key] = recorder.record(operator, values, attributes, wanted)
+    return recorder.shared[key]
 
 
 def _has_dims(known: Array) -> bool:

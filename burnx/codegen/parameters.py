@@ -92,6 +92,7 @@ def merge(
 
     ``known`` are the parameters of the classes so far, ``taken`` the attributes that the class has.
     """
+    taken = {*taken, *_loop_names(bodies[0])}
     listed = [_numbers(body, known) for body in bodies]
     vectors = [
         Vector(numbers)
@@ -119,6 +120,19 @@ def merge(
     body = _mapped(bodies[0], put, known)
     kept = [each.name for each in parameters if each.name in attributes]
     return Merged(_with_parameters(body, parameters, kept), parameters)
+
+
+def _loop_names(body: Body) -> set[str]:
+    """The variables of the comprehensions of a body, which would hide a parameter of their name."""
+    found: set[str] = set()
+
+    def note(expr: ast.expr, _: bool) -> ast.expr:
+        loops = [each for each in ast.walk(expr) if isinstance(each, ast.comprehension)]
+        found.update(each.target.id for each in loops if isinstance(each.target, ast.Name))
+        return expr
+
+    _mapped_expressions(body, note)
+    return found
 
 
 def without_defaults(body: Body, own: Mapping[str, Mapping[str, Number]]) -> Body:
@@ -175,7 +189,7 @@ def _expressions(
     """The parameters, and how each varying number is spelled: a parameter, or a multiple of one."""
     words: dict[Vector, str] = {}
     for vector in dict.fromkeys(each for each in vectors if each in varying):
-        words[vector] = _word(
+        words[vector] = word_of(
             [role for each, role in zip(vectors, roles, strict=True) if each == vector]
         )
     owners = _owners(words)
@@ -209,7 +223,7 @@ def _owners(words: Mapping[Vector, str]) -> dict[Vector, tuple[Vector, int]]:
     return found
 
 
-def _word(roles: Sequence[str]) -> str:
+def word_of(roles: Sequence[str]) -> str:
     """What a number is called that stands for these roles."""
     counts = Counter(role for role in roles if role != "size") or Counter(roles)
     if len(counts) == 1:
@@ -228,7 +242,7 @@ def _mapped(body: Body, change: Change, known: Mapping[str, Sequence[str]]) -> B
     """A body with each number replaced by what ``change`` gives for (number, role, whether in forward)."""
 
     def visit(expr: ast.expr, inside: bool) -> ast.expr:
-        return _Replace(change, known, inside).visit(expr)
+        return Replace(change, known, inside).visit(expr)
 
     return tuple(_mapped_expressions(body, visit))
 
@@ -253,10 +267,12 @@ def _mapped_expressions(
     return result
 
 
-class _Replace(ast.NodeTransformer):
+class Replace(ast.NodeTransformer):
     """Puts other expressions in place of numbers; the tree it is given stays as it is."""
 
-    def __init__(self, change: Change, known: Mapping[str, Sequence[str]], inside: bool) -> None:
+    def __init__(
+        self, change: Change, known: Mapping[str, Sequence[str]], inside: bool = False
+    ) -> None:
         self.change, self.known, self.inside = change, known, inside
         self.roles: list[str] = ["size"]
 

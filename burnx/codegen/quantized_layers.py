@@ -30,6 +30,8 @@ _HELD = {
     "output_scale": 7,
     "output_zero_point": 8,
 }
+# those of QLinearConv and QGemm behind the first, as far as they are the same
+_LEFT = ("input_scale", "input_zero_point", "weight", "weight_scale", "weight_zero_point")
 _AXES = (1, 2, 3)  # that convolutions have
 
 
@@ -51,7 +53,7 @@ def _stored(fields: Mapping[str, Value], bias_dtype: str) -> dict[str, Any] | No
     """How the weight, bias and output of a layer are stored; None if it has no layer."""
     weight, scale = fields["weight"], fields["weight_scale"]
     has_zero = "weight_zero_point" in fields
-    found = {} if "bias" in fields else {"bias": False}
+    found: dict[str, Any] = {} if "bias" in fields else {"bias": False}
     found |= {} if has_zero else {"zero_point": False}
     if ("bias_scale" in fields) != ("bias_zero_point" in fields) and has_zero:
         return None
@@ -171,7 +173,7 @@ def _dynamic_lstm(reader: Reader) -> Layer | None:
     directions, inputs, columns = shape_of(fields["weight"])
     hidden = reader.take("hidden_size", columns // 4)
     direction = reader.take("direction", "forward")
-    shapes = dict.fromkeys(
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(
         ("weight_scale", "weight_zero_point", "recurrence_scale", "recurrence_zero_point"),
         (directions,),
     )
@@ -194,8 +196,7 @@ def _dynamic_lstm(reader: Reader) -> Layer | None:
 
 # ------------------------------------------------------------------------------- layers of bytes
 def _q_conv(reader: Reader) -> Layer | None:
-    names = ("input_scale", "input_zero_point", "weight", "weight_scale", "weight_zero_point")
-    names = (*names, "output_scale", "output_zero_point", "bias")
+    names = (*_LEFT, "output_scale", "output_zero_point", "bias")
     fields = weights_of(reader, {name: place for place, name in enumerate(names, 1)})
     shape, each = shape_of(fields["weight"]), shape_of(fields["weight_scale"])
     sides = dict.fromkeys(names[:2] + names[5:7], ())
@@ -218,8 +219,7 @@ def _of_bytes(fields: Mapping[str, Value]) -> dict[str, Any]:
 
 
 def _q_gemm(reader: Reader) -> Layer | None:
-    names = ("input_scale", "input_zero_point", "weight", "weight_scale", "weight_zero_point")
-    names = (*names, "bias", "output_scale", "output_zero_point")
+    names = (*_LEFT, "bias", "output_scale", "output_zero_point")
     fields = weights_of(reader, {name: place for place, name in enumerate(names, 1)})
     rows, columns = shape_of(fields["weight"])
     each = shape_of(fields["weight_scale"])

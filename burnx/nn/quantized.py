@@ -91,7 +91,7 @@ class _Quantized(Module):
 
 
 class _QuantConv(_Quantized):
-    __doc__ = f"A convolution whose weight is dequantized first.  {_Quantized.__doc__}"
+    __doc__: str | None = f"A convolution whose weight is dequantized first.  {_Quantized.__doc__}"
     axes = 0
 
     def __init__(
@@ -128,22 +128,22 @@ class _QuantConv(_Quantized):
 
 
 class QuantConv1d(_QuantConv):
-    __doc__ = _QuantConv.__doc__
+    __doc__: str | None = _QuantConv.__doc__
     axes = 1
 
 
 class QuantConv2d(_QuantConv):
-    __doc__ = _QuantConv.__doc__
+    __doc__: str | None = _QuantConv.__doc__
     axes = 2
 
 
 class QuantConv3d(_QuantConv):
-    __doc__ = _QuantConv.__doc__
+    __doc__: str | None = _QuantConv.__doc__
     axes = 3
 
 
 class QuantLinear(_Quantized):
-    __doc__ = f"""x @ weight, which is dequantized first, plus bias.
+    __doc__: str | None = f"""x @ weight, which is dequantized first, plus bias.
 
     ``turned``: the weight is (out_features, in_features), and the result is rounded with the bias, not before it is
     added.  ``block_size``: a scale for so many inputs of each output.  ``scaled``: the weight is only cast and
