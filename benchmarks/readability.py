@@ -35,6 +35,9 @@ WANTED = {
     "distilbert_base.ts": 110,
     "gpt2_kvcache.dynamo": 130,
     "nudenet_320n": 250,
+    "mobilenet_v2.ts.qdq_s8s8": 130,
+    "resnet18.ts.qoperator": 100,
+    "distilbert_base.ts.dynint8": 130,
 }
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from burnx.codegen.layer_reading import Layer
-from burnx.codegen.names import snake_case
+from burnx.codegen.names import is_place, snake_case
 from burnx.codegen.scopes import Path, Scopes, common_path
 from burnx.graph import Node, Value, uses
 
@@ -21,13 +21,15 @@ _MANNER = re.compile(r"^(Dynamic)?Quant|^QLinear|NBits$")
 class LayerPaths:
     """The paths of the layers of a graph as they are found; ``users`` says which nodes read a value.
 
-    ``crowds`` counts the layers of each scope, ``inside`` all nodes in it and below it.
+    ``crowds`` counts the layers of each scope, ``inside`` all nodes in it and below it; ``doors`` are layers that round
+    what a block of a list takes, as all of its list do, and the blocks; ``lodgers`` layers that had lost their scope.
     """
 
     scopes: Scopes
     users: Mapping[Value, set[Node]]
     crowds: Counter[Path] = field(default_factory=Counter)
     inside: Counter[Path] = field(default_factory=Counter)
+    doors: dict[Node, Path] = field(default_factory=dict)
     lodgers: set[Node] = field(default_factory=set)
     made: dict[Node, Path] = field(default_factory=dict)
     taken: dict[Path, tuple[object, ...]] = field(default_factory=dict)
@@ -65,6 +67,8 @@ class LayerPaths:
             return (*scope, layer.word)
         if giver is None:
             return (layer.word,)
+        if node in self.doors:
+            return (*self.doors[node], layer.word)
         path = self.made.get(giver)
         if path is not None:
             return (*path[:-1], f"{path[-1]}_{layer.word}")
@@ -122,6 +126,8 @@ def layer_paths(
         if lodging:
             scopes.paths[node] = lodging
             found.lodgers.add(node)
+    rounding = [node for node in nodes if node in layers and layers[node].kind == "FakeQuantize"]
+    found.doors = _doors(rounding, nodes, found)
     found.crowds.update(scopes.of(node) for node, each in layers.items() if not each.word)
     for node in nodes:
         path = scopes.of(node)
@@ -142,6 +148,38 @@ def _between(node: Node, layers: Mapping[Node, Layer], found: LayerPaths) -> Pat
         is_own = each in layers and each not in found.lodgers
         around += [scope[:-1] if is_own else scope] if scope else []
     return common_path(around) if around else ()
+
+
+def _doors(rounding: Sequence[Node], nodes: Sequence[Node], found: LayerPaths) -> dict[Node, Path]:
+    """What rounds the input of a block, where that happens to all blocks of a list: they are alike then."""
+    entered: dict[Path, dict[Path, Node]] = {}
+    for node in rounding:
+        block = _entered(node, found)
+        if block:
+            entered.setdefault(block[:-1], {})[block] = node
+    doors: dict[Node, Path] = {}
+    for path, blocks in entered.items():
+        scopes = (found.scopes.of(node)[: len(path) + 1] for node in nodes)
+        every = {scope for scope in scopes if scope[:-1] == path and len(scope) > len(path)}
+        if every == blocks.keys() and len(every) > 1:
+            doors |= {node: block for block, node in blocks.items()}
+    return doors
+
+
+def _entered(node: Node, found: LayerPaths) -> Path:
+    """The block of a list that all readers of a value are in, and what gives it is not; () if there is none."""
+    readers = [each for value in node.outputs for each in found.users.get(value, ())]
+    giver = node.inputs[0].producer if node.inputs[0] is not None else None
+    if not readers or giver is None:
+        return ()
+    inside, outside = (
+        common_path([found.scopes.of(each) for each in readers]),
+        found.scopes.of(giver),
+    )
+    for length in range(1, len(inside) + 1):
+        if is_place(inside[length - 1]) and inside[:length] != outside[:length]:
+            return inside[:length]
+    return ()
 
 
 def layer_base(kind: str) -> str:

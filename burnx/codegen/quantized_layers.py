@@ -100,7 +100,7 @@ def _quant_linear(reader: Reader) -> Layer | None:
     each = shape_of(fields["weight_scale"])
     if not scaled and not block_size and each:
         options["per_channel"] = True
-    if scaled:
+    if scaled and "output_scale" not in fields:
         stored.pop("zero_point", None)
     return Layer("QuantLinear", args, options | stored, fields, (reader.node.inputs[0],))
 

@@ -25,6 +25,9 @@ NAMES = (
     "distilbert_base.ts",
     "vit_b_16.dynamo",
     "magika",
+    "mobilenet_v2.ts.qdq_s8s8",
+    "resnet18.ts.qoperator",
+    "distilbert_base.ts.dynint8",
 )
 
 
