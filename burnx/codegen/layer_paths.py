@@ -116,14 +116,14 @@ def layer_paths(
     scopes: Scopes,
     users: Mapping[Value, set[Node]],
 ) -> LayerPaths:
-    """What the paths of layers follow from; layers that lost their scope are given one."""
+    """What the paths of layers follow from; layers that lost their scope are given the block of a list around them."""
     found = LayerPaths(scopes, users)
     for node in nodes:
         layer = layers.get(node)
         if layer is None or layer.word or scopes.of(node) or found.by_weights(layer, ()):
             continue
         lodging = _between(node, layers, found)
-        if lodging:
+        if any(map(is_place, lodging)):
             scopes.paths[node] = lodging
             found.lodgers.add(node)
     rounding = [node for node in nodes if node in layers and layers[node].kind == "FakeQuantize"]
