@@ -167,7 +167,7 @@ class GraphRecorder:
             return value.known
         raise TraceError(
             f"{caller()}: {reason} needs the value of a tensor, which is not known while a model is captured; "
-            "use burnx.cond, burnx.loop or burnx.scan, or ops.where"
+            "put @burnx.script on the function, or use burnx.cond, burnx.loop, burnx.scan or ops.where"
         )
 
     # ---------------------------------------------------------------- sizes as tensors

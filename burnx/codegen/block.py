@@ -61,7 +61,8 @@ class Context:
 class Block:
     """The statements of one function; ``env`` are the variables, ``outer`` names that must not be hidden.
 
-    ``captured`` are the variables of the functions around it: to assign one would make it local.
+    ``captured`` are the variables around it that keep their values, ``carried`` those that it may assign, ``wanted``
+    what its results shall be called.
     """
 
     context: Context
@@ -73,21 +74,27 @@ class Block:
     in_place: dict[Value, Item] = field(default_factory=dict)
     statements: list[Stmt] = field(default_factory=list)
     packs: dict[str, int] = field(default_factory=dict)  # tuples and lists of variables, how many
+    wanted: dict[Value, str] = field(default_factory=dict)
+    carried: frozenset[str] = frozenset()
 
     def fill(self, items: Sequence[Item], results: Sequence[Value]) -> list[Stmt]:
         """Every statement, the return included."""
+        self.write(items, results)
+        self._return(results)
+        return self.statements
+
+    def write(self, items: Sequence[Item], results: Sequence[Value]) -> None:
+        """Every statement but the last, which gives the results."""
         self.left = count_uses(items, results)
         statements = [item for item in items if not is_macro(item)]
         parts = find_runs(statements, self.left, self.context.lists)
         self.in_place = inlined(items, self.left, results, values_of(parts))
-        self.parameters = set(self.env.values())
+        self.parameters = set(self.env.values()) - self.carried
         for part in parts:
             if isinstance(part, Run | Growth | Round):
                 write_loop(self, part)
             elif not any(value in self.in_place for value in writes(part)):
                 self.statement(part)
-        self._return(results)
-        return self.statements
 
     def _return(self, results: Sequence[Value]) -> None:
         """The last statement; what was worked out just before for it alone stands in it."""
@@ -103,6 +110,11 @@ class Block:
 
     # ---------------------------------------------------------------- statements
     def statement(self, item: Item) -> None:
+        if _has_graphs(item) and any(self.left[value] > 0 for value in writes(item)):
+            from burnx.codegen.flow_statements import write_flow
+
+            if write_flow(self, item):
+                return
         expr = self.item(item)
         dying = self.read(self.leaves(item))
         used = [self.left[value] > 0 for value in writes(item)]
@@ -187,6 +199,9 @@ class Block:
     # ---------------------------------------------------------------- names
     def choose(self, item: Item, value: Value, dying: Sequence[Value]) -> str:
         free = {self.env[each] for each in dying if each in self.env}
+        wanted = self.wanted.get(value)
+        if wanted is not None and wanted not in self._kept_names(dying):
+            return wanted
         if value in self.context.results:
             return self.free_name(self.context.results[value], free)
         first = next(iter(self.leaves(item)), None)
@@ -196,16 +211,20 @@ class Block:
             if is_free and (name not in self.parameters or name == "x"):
                 return name
             return self.free_name("x", free)
-        return self.free_name(self._role(item), free)
+        return self.free_name(self.role(item), free)
 
-    def _role(self, item: Item) -> str:
+    def _kept_names(self, dying: Sequence[Value]) -> set[str]:
+        """The names of all variables but those that nobody reads any more."""
+        return {label for value, label in self.env.items() if value not in dying}
+
+    def role(self, item: Item) -> str:
         """What a result may be called that takes over no other name: the layer it comes from, else its operator."""
         if not isinstance(item, Op):
             words = [part for part in item.path if not is_place(part) and part != "self"]
             return snake_case(words[-1]) if words else "x"
         for value in item.node.inputs:
             if value is not None and value in self.in_place:
-                inner = self._role(self.in_place[value])
+                inner = self.role(self.in_place[value])
                 if inner != "x":
                     return inner
         return _ROLES.get(
@@ -280,6 +299,10 @@ class Block:
         usual = {"LSTM": 3, "DynamicQuantLSTM": 3, "GRU": 2, "RNN": 2}.get(item.layer.kind)
         options = {} if count in (None, usual) else {"outputs": constant(count)}
         return call(self_path(self.context, item.path), *args, **options)
+
+
+def _has_graphs(item: Item) -> bool:
+    return isinstance(item, Op) and item.node.operator in FLOW and not item.node.domain
 
 
 _ROLES = {

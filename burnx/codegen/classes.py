@@ -14,6 +14,7 @@ from typing import Any
 from burnx.codegen.block import Block, Context
 from burnx.codegen.expressions import call, name, repeated, text
 from burnx.codegen.families import Family
+from burnx.codegen.flow_statements import decorators
 from burnx.codegen.inlining import count_uses
 from burnx.codegen.layer_reading import Layer
 from burnx.codegen.layout import Assign, Class, Function, plain_text
@@ -122,7 +123,7 @@ class Classes:
         params = ("self", *self._parameters(item, block))
         statements = block.fill(items, item.outputs)
         returns = returned(len(item.outputs))
-        forward = Function("forward", params, tuple(statements), returns)
+        forward = Function("forward", params, tuple(statements), returns, decorators(statements))
         return (init, forward) if init is not None else (forward,)
 
     def context(self, owner: Path) -> Context:

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 from burnx.codegen.expressions import binary, name
-from burnx.codegen.layout import Assign, For, Function, Return, Stmt
+from burnx.codegen.layout import Assign, Do, For, Function, If, Return, Stmt, While
 from burnx.codegen.literal import constant
 from burnx.codegen.names import LOCAL_RESERVED, Names
 
@@ -137,7 +137,7 @@ def _loop_names(body: Body) -> set[str]:
 
 def without_defaults(body: Body, own: Mapping[str, Mapping[str, Number]]) -> Body:
     """A body whose layers are called without the options that are the default; ``own`` are those of its classes."""
-    return tuple(_mapped_expressions(body, lambda expr, _: _Plain(own).visit(expr)))
+    return tuple(mapped_expressions(body, lambda expr, _: _Plain(own).visit(expr)))
 
 
 def with_defaults(kind: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -244,23 +244,31 @@ def _mapped(body: Body, change: Change, known: Mapping[str, Sequence[str]]) -> B
     def visit(expr: ast.expr, inside: bool) -> ast.expr:
         return Replace(change, known, inside).visit(expr)
 
-    return tuple(_mapped_expressions(body, visit))
+    return tuple(mapped_expressions(body, visit))
 
 
-def _mapped_expressions(
+def mapped_expressions(
     body: Iterable[Stmt], visit: Callable[[ast.expr, bool], ast.expr], inside: bool = False
 ) -> list[Stmt]:
+    """The statements with ``visit(expression, inside)`` in place of each expression they hold."""
     result: list[Stmt] = []
     for stmt in body:
         match stmt:
-            case Assign(_, value) | Return(value):
+            case Assign(_, value) | Return(value) | Do(value):
                 result.append(replace(stmt, value=visit(value, inside)))
             case For(_, iterable, statements):
-                inner = tuple(_mapped_expressions(statements, visit, inside))
+                inner = tuple(mapped_expressions(statements, visit, inside))
                 result.append(replace(stmt, iterable=visit(iterable, inside), body=inner))
+            case While(test, statements):
+                inner = tuple(mapped_expressions(statements, visit, inside))
+                result.append(replace(stmt, test=visit(test, inside), body=inner))
+            case If(test, statements, others):
+                inner = tuple(mapped_expressions(statements, visit, inside))
+                orelse = tuple(mapped_expressions(others, visit, inside))
+                result.append(replace(stmt, test=visit(test, inside), body=inner, orelse=orelse))
             case Function(label, _, statements):
                 within = inside or label != "__init__"
-                inner = tuple(_mapped_expressions(statements, visit, within))
+                inner = tuple(mapped_expressions(statements, visit, within))
                 result.append(replace(stmt, body=inner))
             case _:
                 result.append(stmt)

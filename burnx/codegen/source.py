@@ -13,6 +13,7 @@ from burnx.codegen.constants import literal_input
 from burnx.codegen.dims import dim_text, type_text
 from burnx.codegen.expressions import call, compare, group, name
 from burnx.codegen.families import Family, every_member, find_families
+from burnx.codegen.flow_statements import decorators
 from burnx.codegen.layout import Assign, Class, Function, Stmt, docstring, formatted, plain_text
 from burnx.codegen.literal import constant
 from burnx.codegen.names import LOCAL_RESERVED, Names
@@ -168,7 +169,9 @@ def _model(
         required.append(f"*{label}: Tensor")
     params = ("self", *required, *optional)
     statements = block.fill(items, graph.outputs)
-    forward = Function("forward", params, (*start, *statements), returned(len(graph.outputs)))
+    returns = returned(len(graph.outputs))
+    whole = (*start, *statements)
+    forward = Function("forward", params, whole, returns, decorators(statements))
     declared = _declared(graph, env, defaults, classes)
     return Class(title, (*declared, *made, forward))
 
