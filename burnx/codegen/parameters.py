@@ -131,7 +131,7 @@ def _loop_names(body: Body) -> set[str]:
         found.update(each.target.id for each in loops if isinstance(each.target, ast.Name))
         return expr
 
-    _mapped_expressions(body, note)
+    mapped_expressions(body, note)
     return found
 
 
