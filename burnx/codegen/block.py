@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from burnx.codegen.attributes import kept_attributes
 from burnx.codegen.constants import FLOW, literal_input
 from burnx.codegen.dims import type_text
 from burnx.codegen.expressions import call, group, name, text
@@ -289,7 +290,11 @@ class Block:
             None if value is None else self.value(value, item.node, place)
             for place, value in enumerate(item.node.inputs)
         ]
-        return spell(item.node, self.unpacked(given))
+        held = {
+            key: self_path(self.context, self.context.places.constants[value])
+            for key, value in kept_attributes(item.node)
+        }
+        return spell(item.node, self.unpacked(given), held)
 
     def _layer(self, item: LayerCall) -> ast.expr:
         args = [

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from burnx.codegen.attributes import kept_attributes
 from burnx.codegen.names import Names, is_place, snake_case
 from burnx.codegen.scopes import Path, Scopes, common_path
 from burnx.codegen.tree import Call, Item, LayerCall, Op
@@ -53,6 +54,7 @@ def constants_of(node: Node) -> Iterator[Value]:
     for value in node.inputs:
         if value is not None and value.is_constant:
             yield value
+    yield from (value for _, value in kept_attributes(node))
     for graph in node.subgraphs():
         yield from _inside(graph)
 

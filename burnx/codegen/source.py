@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from burnx.codegen.attributes import keep_attributes, kept_attributes
 from burnx.codegen.block import Block
 from burnx.codegen.classes import Classes, returned
 from burnx.codegen.constants import literal_input
@@ -25,7 +26,7 @@ from burnx.codegen.scopes import Scopes, read_scopes
 from burnx.codegen.selfpath import self_path
 from burnx.codegen.tree import Call as ModuleCall
 from burnx.codegen.tree import Item, LayerCall, Op, build_tree
-from burnx.dtype import DType, dtype_name, string
+from burnx.dtype import DType, dtype_name
 from burnx.errors import UnsupportedError
 from burnx.graph import Graph, Node, Value, constant_value
 from burnx.types import MapType, OptionalType, SequenceType, TensorType, Type
@@ -48,6 +49,7 @@ def make_source(
     """The source of a graph; ``origin`` is where it comes from, ``file`` its weights."""
     resource_sizes(graph)
     scopes = Scopes() if flat else read_scopes(graph.nodes)
+    keep_attributes(graph, scopes)
     root = build_tree(graph, scopes, flat)
     defaults = {value: constant_value(array, value.name) for value, array in graph.defaults.items()}
     kept = kept_constants(graph, root) | set(defaults.values())
@@ -116,6 +118,7 @@ def _not_literal(node: Node) -> Iterator[Value]:
     for place, value in enumerate(node.inputs):
         if value is not None and value.is_constant and literal_input(node, place) is None:
             yield value
+    yield from (value for _, value in kept_attributes(node))
     for graph in node.subgraphs():
         yield from (value for value in graph.outputs if value.is_constant)
         for inner in graph.nodes:
@@ -125,7 +128,7 @@ def _not_literal(node: Node) -> Iterator[Value]:
 def _weights(places: Places) -> Iterator[tuple[str, str, Any]]:
     pairs = [*places.constants.items(), *((value, path) for path, value in places.ties.items())]
     for value, path in pairs:
-        if value.array is not None and value.array.dtype != string:
+        if value.array is not None:
             legal = ".".join(places.legal(path))
             yield legal, value.name or legal, value.array
 

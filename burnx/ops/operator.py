@@ -157,12 +157,19 @@ class Operator:
                     raise CallError(f"{self.name}() got input {name!r} twice")
                 given[place] = value
             elif name in self.attributes:
-                rest[name] = value
+                rest[name] = self._setting(name, value) if isinstance(value, Tensor) else value
             else:
                 known = ", ".join([*names, *self.attributes])
                 raise CallError(f"{self.name}() has no input or attribute {name!r}; it has {known}")
         self.check_arity(given, rest)
         return given, rest
+
+    def _setting(self, name: str, value: Tensor) -> Any:
+        """The attribute that a tensor with known values is: a list where the operator takes one, else an array."""
+        held = getattr(value, "data", None)  # of a parameter, which is known while capturing too
+        array = value.numpy() if held is None else held
+        kind = inspect.signature(self.function).parameters[name].annotation
+        return array.tolist() if str(kind).startswith("Sequence") else array
 
     def check_arity(self, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> None:
         """Raises: CallError unless every required input and attribute is there and no more than may be."""
