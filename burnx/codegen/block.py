@@ -7,6 +7,7 @@ A variable whose last use is in a statement lends its name to the statement's re
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,9 +27,11 @@ from burnx.codegen.inlining import (
 from burnx.codegen.layout import Assign, Return, Stmt
 from burnx.codegen.literal import constant
 from burnx.codegen.loops import write_loop
-from burnx.codegen.names import LOCAL_RESERVED, identifier, is_place, snake_case
+from burnx.codegen.names import BUILTINS, LOCAL_RESERVED, identifier
 from burnx.codegen.placing import Places
-from burnx.codegen.runs import Growth, Round, Run, find_runs, values_of
+from burnx.codegen.results import crowded, role_of, uses_of
+from burnx.codegen.roles import plain_word
+from burnx.codegen.runs import Growth, Round, Run, find_runs, inputs_of, values_of
 from burnx.codegen.scopes import Path
 from burnx.codegen.selfpath import self_path
 from burnx.codegen.sizes import is_size, is_sizes
@@ -39,6 +42,9 @@ from burnx.graph import Node, Value
 from burnx.ops import find
 
 Arg = TypeVar("Arg", ast.expr, ast.expr | None)
+
+
+_NEUTRAL = re.compile(r"x(_\d+)?$")
 
 
 @dataclass(slots=True)
@@ -73,6 +79,8 @@ class Block:
     parameters: set[str] = field(default_factory=set)
     left: Counter[Value] = field(default_factory=Counter)
     in_place: dict[Value, Item] = field(default_factory=dict)
+    known_as: dict[Value, str] = field(default_factory=dict)
+    crowded: set[Value] = field(default_factory=set)
     statements: list[Stmt] = field(default_factory=list)
     packs: dict[str, int] = field(default_factory=dict)  # tuples and lists of variables, how many
     wanted: dict[Value, str] = field(default_factory=dict)
@@ -87,9 +95,14 @@ class Block:
     def write(self, items: Sequence[Item], results: Sequence[Value]) -> None:
         """Every statement but the last, which gives the results."""
         self.left = count_uses(items, results)
+        self.known_as = uses_of(items)
         statements = [item for item in items if not is_macro(item)]
         parts = find_runs(statements, self.left, self.context.lists)
         self.in_place = inlined(items, self.left, results, values_of(parts))
+        self.known_as |= {
+            inputs_of(each.calls[0])[each.place]: "x" for each in parts if isinstance(each, Run)
+        }
+        self.crowded = crowded(statements, self.in_place, results)
         self.parameters = set(self.env.values()) - self.carried
         for part in parts:
             if isinstance(part, Run | Growth | Round):
@@ -205,40 +218,48 @@ class Block:
             return wanted
         if value in self.context.results:
             return self.free_name(self.context.results[value], free)
+        known = self.known_as.get(value, "")
+        is_known = known == "x" or known != "" and isinstance(item, Op)
+        taken_over = "" if is_known else self._taken_over(item, dying, free)
+        if taken_over:
+            return taken_over
+        role = known if is_known else role_of(item, self.in_place)
+        return self.free_name(role, free) if value in self.crowded else self.role_name(role, free)
+
+    def _taken_over(self, item: Item, dying: Sequence[Value], free: set[str]) -> str:
+        """The name of the first operand, if that is not needed any more and still says what the result is; or ``x``."""
         first = next(iter(self.leaves(item)), None)
-        if first is not None and first in dying and first in self.env:
-            name = self.env[first]
-            is_free = name not in self.captured and name.isidentifier()
-            if is_free and (name not in self.parameters or name == "x"):
-                return name
+        if first is None or first not in dying or first not in self.env:
+            return ""
+        label = self.env[first]
+        if label in self.captured or (label in self.parameters and label != "x"):
             return self.free_name("x", free)
-        return self.free_name(self.role(item), free)
+        if label == "x" or _NEUTRAL.match(label):
+            return label
+        if label.isidentifier() and role_of(item, self.in_place) == "x":
+            return label
+        return "x" if not isinstance(item, Op) and "x" not in self.active(free) else ""
 
     def _kept_names(self, dying: Sequence[Value]) -> set[str]:
         """The names of all variables but those that nobody reads any more."""
         return {label for value, label in self.env.items() if value not in dying}
 
-    def role(self, item: Item) -> str:
-        """What a result may be called that takes over no other name: the layer it comes from, else its operator."""
-        if not isinstance(item, Op):
-            words = [part for part in item.path if not is_place(part) and part != "self"]
-            return snake_case(words[-1]) if words else "x"
-        for value in item.node.inputs:
-            if value is not None and value in self.in_place:
-                inner = self.role(self.in_place[value])
-                if inner != "x":
-                    return inner
-        return _ROLES.get(
-            item.node.operator,
-            "x" if item.node.operator in _PLAIN else snake_case(item.node.operator),
-        )
+    def role_name(self, role: str, free: set[str], *taken: str) -> str:
+        """The name for a result that takes over no other name: its role, without a number where that is free."""
+        plain = plain_word(role)
+        if plain and plain not in self.active(free, *taken):
+            return plain
+        return self.free_name(role, free, *taken)
+
+    def active(self, free: set[str], *taken: str) -> set[str]:
+        """The names that a new variable may not have."""
+        held = set(self.env.values()) - free
+        return held | self.outer | LOCAL_RESERVED | {*taken, *self.packs}
 
     def free_name(self, wanted: str, free: set[str], *taken: str) -> str:
         base = identifier(wanted) or "x"
-        active = (
-            (set(self.env.values()) - free) | self.outer | LOCAL_RESERVED | {*taken, *self.packs}
-        )
-        name, number = base, 1
+        active = self.active(free, *taken)
+        name, number = f"{base}_" if base in BUILTINS else base, 1
         while name in active:
             number += 1
             name = f"{base}_{number}"
@@ -308,44 +329,3 @@ class Block:
 
 def _has_graphs(item: Item) -> bool:
     return isinstance(item, Op) and item.node.operator in FLOW and not item.node.domain
-
-
-_ROLES = {
-    "Softmax": "weights",
-    "MatMul": "product",
-    "Concat": "joined",
-    "Gather": "picked",
-    "Shape": "shape",
-}
-# operators that say nothing of what their result is
-_PLAIN = frozenset(
-    [
-        "Add",
-        "Sub",
-        "Mul",
-        "Div",
-        "Reshape",
-        "Transpose",
-        "Relu",
-        "Sigmoid",
-        "Tanh",
-        "Gelu",
-        "Swish",
-        "HardSwish",
-        "Clip",
-        "LeakyRelu",
-        "Unsqueeze",
-        "Squeeze",
-        "Flatten",
-        "Cast",
-        "Expand",
-        "Identity",
-        "Slice",
-        "Pad",
-        "Sqrt",
-        "Erf",
-        "Elu",
-        "Softplus",
-        "Dropout",
-    ]
-)

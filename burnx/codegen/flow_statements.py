@@ -18,6 +18,7 @@ from burnx.codegen.layout import Assign, Break, Do, For, If, Stmt, While
 from burnx.codegen.literal import constant
 from burnx.codegen.loop_forms import LoopForm, loop_form, scan_form
 from burnx.codegen.parameters import mapped_expressions
+from burnx.codegen.results import role_of
 from burnx.codegen.roles import plain_word
 from burnx.codegen.sizes import leaves
 from burnx.codegen.tree import Item, Op
@@ -98,7 +99,11 @@ def _result_name(
         if read and each.type == value.type and block.env[each] in free - set(taken):
             return block.env[each]
     made = graphs[0].outputs[place].producer
-    word = block.role(Op(made, 0)) if made is not None and made.operator not in _RULES else "x"
+    word = (
+        role_of(Op(made, 0), block.in_place)
+        if made is not None and made.operator not in _RULES
+        else "x"
+    )
     return block.free_name(word, _dying_names(block, dying), *taken)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from burnx.codegen.layer_reading import Layer
+from burnx.codegen.layers import layer_word
 from burnx.codegen.names import is_place, snake_case
 from burnx.codegen.scopes import Path, Scopes, common_path
 from burnx.graph import Node, Value, uses
@@ -184,4 +185,4 @@ def _entered(node: Node, found: LayerPaths) -> Path:
 
 def layer_base(kind: str) -> str:
     """What a layer is called that nothing else names."""
-    return snake_case(_MANNER.sub("", kind) or kind)
+    return layer_word(_MANNER.sub("", kind) or kind)

@@ -5,6 +5,7 @@ A layer is recognised only where its ``forward`` records the same operator with 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -18,11 +19,18 @@ from burnx.codegen.layer_reading import (
     spatial,
     weights_of,
 )
+from burnx.codegen.names import snake_case
 from burnx.codegen.quantized_layers import QUANTIZED
 from burnx.dtype import is_float
 from burnx.graph import Node, Value
 from burnx.ops import find
 from burnx.types import TensorType
+
+
+def layer_word(kind: str) -> str:
+    """What a layer is called that has no name: ``conv`` for Conv2d, ``norm`` for LayerNorm."""
+    word = snake_case(re.sub(r"\dd$", "", kind))
+    return "norm" if word.endswith("norm") else word
 
 
 def find_layer(node: Node) -> Layer | None:

@@ -32,11 +32,12 @@ _NOTE: Final = "  # noqa:\ue000"
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """``target = value  # note``"""
+    """``target: kind = value  # note``"""
 
     target: ast.expr
     value: ast.expr
     note: str = ""
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +182,9 @@ def _wrapped(line: str, width: int) -> list[str]:
 
 def _lines(stmt: Stmt, indent: str) -> Iterator[str]:
     match stmt:
-        case Assign(target, value, note):
-            yield f"{indent}{bare(target)} = {text(value)}{_noted(note)}"
+        case Assign(target, value, note, kind):
+            annotated = f"{bare(target)}: {kind}" if kind else bare(target)
+            yield f"{indent}{annotated} = {text(value)}{_noted(note)}"
         case Return(value, note):
             yield f"{indent}return {bare(value)}{_noted(note)}"
         case For(target, iterable):

@@ -9,6 +9,7 @@ leave in node and parameter names.
 
 from __future__ import annotations
 
+import builtins
 import keyword
 import re
 from collections.abc import Iterable
@@ -34,33 +35,18 @@ MODULE_NAMES: Final = frozenset(
     }
 )
 """What every generated module has at its top, and ``self``."""
-USED_BUILTINS: Final = frozenset(
-    {
-        "bool",
-        "complex",
-        "float",
-        "int",
-        "len",
-        "list",
-        "range",
-        "reversed",
-        "slice",
-        "str",
-        "super",
-        "tuple",
-        "zip",
-    }
-)
-UNCLEAR: Final = frozenset({"l", "O", "I", "_", "match", "case", "type"})
+BUILTINS: Final = frozenset(vars(builtins))
+"""A local of such a name would hide what every reader knows by it."""
+UNCLEAR: Final = frozenset({"l", "O", "I", "_", "match", "case"})
 """Names that a linter or a reader trips over."""
-LOCAL_RESERVED: Final = MODULE_NAMES | USED_BUILTINS | UNCLEAR
+LOCAL_RESERVED: Final = MODULE_NAMES | BUILTINS | UNCLEAR
 LONGEST: Final = 60
 
 _PORT: Final = re.compile(r":\d+$")
 _DOMAIN: Final = re.compile(r"^([A-Za-z_]\w*::)+")
 _NOT_WORD: Final = re.compile(r"[^0-9A-Za-z_]+")
 _COUNTER: Final = re.compile(r"_\d+$")
-_WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[A-Z]+")
+_WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+|\d+|[A-Z]+")
 
 
 class Names:
@@ -87,9 +73,9 @@ class Names:
         return known
 
     def fresh(self, base: str) -> str:
-        """``base``, or ``base_2``, ``base_3``… where that is taken; it is taken from now on."""
+        """``base``, or ``base_2``, ``base_3``… where that is taken, ``base_`` if by Python; it is taken from now on."""
         stem = identifier(base) or "x"
-        name, number = stem, 1
+        name, number = f"{stem}_" if stem in BUILTINS and self.is_taken(stem) else stem, 1
         while self.is_taken(name):
             number += 1
             name = f"{stem.rstrip('_')}_{number}"

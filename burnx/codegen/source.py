@@ -142,9 +142,7 @@ def _model(
     made = () if init is None else without_defaults((init,), classes.defaults)
     context = classes.context(())
     names = Names(LOCAL_RESERVED)
-    env = {
-        value: names.take(value.name, f"input_{place}") for place, value in enumerate(graph.inputs)
-    }
+    env = _input_names(graph, names)
     start: list[Stmt] = []
     required, optional = [], []
     block = Block(context, {})
@@ -177,6 +175,17 @@ def _model(
     forward = Function("forward", params, whole, returns, decorators(statements))
     declared = _declared(graph, env, defaults, classes)
     return Class(title, (*declared, *made, forward))
+
+
+def _input_names(graph: Graph, names: Names) -> dict[Value, str]:
+    """The parameters of ``forward``: by the names of the inputs, but ``input``, which Python has, is ``x``."""
+    labels = {value.name for value in graph.inputs}
+    return {
+        value: names.fresh("x")
+        if value.name == "input" and "x" not in labels
+        else names.take(value.name, f"input_{place}")
+        for place, value in enumerate(graph.inputs)
+    }
 
 
 def _declared(
