@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from burnx.codegen.attributes import kept_attributes
 from burnx.codegen.constants import FLOW, literal_input
+from burnx.codegen.dim_names import Source, named_sizes
 from burnx.codegen.dims import type_text
 from burnx.codegen.expressions import call, group, name, text
 from burnx.codegen.families import Family
@@ -34,8 +35,9 @@ from burnx.codegen.roles import plain_word
 from burnx.codegen.runs import Growth, Round, Run, find_runs, inputs_of, values_of
 from burnx.codegen.scopes import Path
 from burnx.codegen.selfpath import self_path
+from burnx.codegen.size_expressions import write_sizes
 from burnx.codegen.sizes import is_size, is_sizes
-from burnx.codegen.spelling import spell, takes_sizes
+from burnx.codegen.spelling import spell
 from burnx.codegen.tree import Call as ModuleCall
 from burnx.codegen.tree import Item, LayerCall, Op, writes
 from burnx.graph import Node, Value
@@ -80,6 +82,8 @@ class Block:
     left: Counter[Value] = field(default_factory=Counter)
     in_place: dict[Value, Item] = field(default_factory=dict)
     known_as: dict[Value, str] = field(default_factory=dict)
+    named: dict[str, Source] = field(default_factory=dict)
+    dim_names: dict[str, str] = field(default_factory=dict)
     crowded: set[Value] = field(default_factory=set)
     statements: list[Stmt] = field(default_factory=list)
     packs: dict[str, int] = field(default_factory=dict)  # tuples and lists of variables, how many
@@ -95,8 +99,8 @@ class Block:
     def write(self, items: Sequence[Item], results: Sequence[Value]) -> None:
         """Every statement but the last, which gives the results."""
         self.left = count_uses(items, results)
-        self.known_as = uses_of(items)
         statements = [item for item in items if not is_macro(item)]
+        self.known_as, self.named = uses_of(items), named_sizes(statements)
         parts = find_runs(statements, self.left, self.context.lists)
         self.in_place = inlined(items, self.left, results, values_of(parts))
         self.known_as |= {
@@ -273,28 +277,12 @@ class Block:
         if value in self.in_place:
             return self.item(self.in_place[value])
         if is_sizes(value.producer) or is_size(value.producer):
-            return self._sizes(value, node, place)
+            return write_sizes(self, value, node, place)
         if value in self.context.kept:
             return self_path(self.context, self.context.places.constants[value])
         if node is not None and (literal := literal_input(node, place)) is not None:
             return literal
         raise KeyError(value)
-
-    def _sizes(self, value: Value, node: Node | None, place: int) -> ast.expr:
-        """Sizes as a tuple, or a number, where the operator takes that; else as a tensor."""
-        source = value.producer
-        assert source is not None
-        if is_size(source):
-            assert source.inputs[0] is not None
-            items = self._sizes(source.inputs[0], None, -1)
-            if node is not None and node.operator == "Range" and isinstance(items, ast.Call):
-                return items.args[0]
-            return call("ops.squeeze", items, constant([0]))
-        parts = spell(source, [self.value(each) for each in source.inputs if each is not None])
-        assert isinstance(parts, ast.Tuple)
-        if node is not None and takes_sizes(node, place):
-            return parts
-        return call("ops.dims", *parts.elts)
 
     def item(self, item: Item) -> ast.expr:
         """The call that an item is."""

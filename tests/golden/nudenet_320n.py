@@ -35,9 +35,10 @@ class Dfl(nn.Module):
         self.conv = nn.Conv2d(16, 1, 1, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        x_2 = x.reshape(x.shape[0], 4, 16, x.shape[2]).transpose(0, 2, 1, 3)
+        batch = x.shape[0]
+        x_2 = x.reshape(batch, 4, 16, x.shape[2]).transpose(0, 2, 1, 3)
         x_2 = self.conv(ops.softmax(x_2, axis=1))
-        return x_2.reshape(x_2.shape[0], 4, x.shape[2])
+        return x_2.reshape(batch, 4, x.shape[2])
 
 
 class MBlock(nn.Module):
@@ -118,7 +119,8 @@ class ModelBlock_2(nn.Module):
         joined = ops.concat(cv2, self.cv3[0](x), axis=1)
         positions = ops.range(0, cv2.shape[3], 1).astype("float32")  # (4*((width - 1) // 32) + 4)
         positions_2 = ops.range(0, cv2.shape[2], 1).astype("float32")
-        joined = joined.reshape(joined.shape[0], 82, -1)
+        batch = joined.shape[0]
+        joined = joined.reshape(batch, 82, -1)
         positions = positions + 0.5  # (4*((width - 1) // 32) + 4)
         constant_of_shape = ops.constant_of_shape((joined.shape[2], 1), value=ops.array([0.0]))
         positions_2 = (positions_2 + 0.5).reshape(-1, 1)  # (4*((height - 1) // 32) + 4, 1)
@@ -133,7 +135,7 @@ class ModelBlock_2(nn.Module):
         joined_2 = joined_2.reshape(-1, 2)
         cv2 = self.cv2[1](x_2)
         joined_3 = ops.concat(cv2, self.cv3[1](x_2), axis=1)
-        joined_3 = joined_3.reshape(joined_3.shape[0], 82, -1)
+        joined_3 = joined_3.reshape(batch, 82, -1)
         positions = ops.range(0, cv2.shape[3], 1).astype("float32")
         positions = positions + 0.5  # (((4*((width - 1) // 32) + 1) // 2) + 2)
         positions_2 = ops.range(0, cv2.shape[2], 1).astype("float32") + 0.5
@@ -150,7 +152,7 @@ class ModelBlock_2(nn.Module):
         joined_4 = joined_4.reshape(-1, 2)
         cv2 = self.cv2[2](x_3)
         joined_5 = ops.concat(cv2, self.cv3[2](x_3), axis=1)
-        joined_5 = joined_5.reshape(joined_5.shape[0], 82, -1)
+        joined_5 = joined_5.reshape(batch, 82, -1)
         part, part_2 = ops.split(
             ops.concat(joined, joined_3, joined_5, axis=2), [64, 18], axis=1, outputs=2
         )
