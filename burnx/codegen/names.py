@@ -45,6 +45,10 @@ LONGEST: Final = 60
 _PORT: Final = re.compile(r":\d+$")
 _DOMAIN: Final = re.compile(r"^([A-Za-z_]\w*::)+")
 _NOT_WORD: Final = re.compile(r"[^0-9A-Za-z_]+")
+# what is put before the names of a function that is inlined, in a branch or elsewhere
+_INLINED: Final = re.compile(
+    r"(\w+?_\d+_(?P<branch>then_branch|else_branch|body)__)?(\w+?__)??Inline_\d+__"
+)
 _COUNTER: Final = re.compile(r"_\d+$")
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+|\d+|[A-Z]+")
 
@@ -177,9 +181,21 @@ def _repeated(path: tuple[str, ...], parts: tuple[str, ...]) -> int:
     return 0
 
 
+def own_part(text: str, operator: str) -> str:
+    """The name of a node that was made of several: that of the last which is called like ``operator``, else the first.
+
+    TensorFlow joins them: ``m/relu/Relu;m/conv/BiasAdd;m/conv/Conv2D`` are one Conv.
+    """
+    parts = text.split(";")
+    alike = [part for part in parts if part.rpartition("/")[2].startswith(operator)]
+    return alike[-1] if alike else parts[0]
+
+
 def split_parameter(text: str) -> tuple[tuple[str, ...], str]:
     """Module path and own name of a parameter: ``layer1.0.conv1.weight`` is ``(("layer1", "0",
     "conv1"), "weight")``.
     """
-    parts = split_parts(text)
+    inlined = _INLINED.match(text)
+    branch = (inlined["branch"],) if inlined and inlined["branch"] else ()
+    parts = (*branch, *split_parts(text[inlined.end() :] if inlined else text))
     return (parts[:-1], parts[-1]) if parts else ((), "")

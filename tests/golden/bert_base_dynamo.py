@@ -15,11 +15,11 @@ class BertEmbeddings(nn.Module):
         self.word_embeddings = nn.Embedding(30522, 768)
         self.token_type_embeddings = nn.Embedding(2, 768)
         self.LayerNorm = nn.LayerNorm(768, eps=1e-12)
-        self.embedding_2 = nn.Parameter(1, 128, 768)
+        self.position_embeddings = nn.Container(weight=nn.Parameter(1, 128, 768))
 
     def forward(self, input_ids: Tensor, token_type_ids: Tensor) -> Tensor:
         x = self.word_embeddings(input_ids) + self.token_type_embeddings(token_type_ids)
-        return self.LayerNorm(x + self.embedding_2)  # (1, 128, 768)
+        return self.LayerNorm(x + self.position_embeddings.weight)  # (1, 128, 768)
 
 
 class BertSelfAttention(nn.Module):
