@@ -60,7 +60,7 @@ class FeatureBlock_3(nn.Module):
 
 
 class Model(nn.Module):
-    inputs = (Input("input", "float32", (1, 3, 224, 224)),)
+    inputs = (Input("input", "float32", (1, 3, 224, 224), parameter="x"),)
     outputs = (Output("output", "float32", (1, 1000)),)
 
     def __init__(self):
@@ -90,7 +90,7 @@ class Model(nn.Module):
             {1: nn.QuantLinear(1280, 1000, turned=True, output="int8", bias_dtype="int32")}
         )
 
-    def forward(self, input: Tensor) -> Tensor:
-        x = ops.global_average_pool(self.features(self.quant(input)))  # (1, 1280, 1, 1)
+    def forward(self, x: Tensor) -> Tensor:
+        x = ops.global_average_pool(self.features(self.quant(x)))  # (1, 1280, 1, 1)
         x = ops.flatten(self.global_average_pool_quant(x))  # (1, 1280)
         return self.classifier[1](self.flatten_quant(x))  # (1, 1000)

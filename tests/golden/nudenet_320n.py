@@ -75,42 +75,20 @@ class MBlock_2(nn.Module):
 class ModelBlock_2(nn.Module):
     def __init__(self):
         self.cv2 = nn.ModuleList(
-            [
-                nn.Sequential(
-                    Cv1(64, 64, kernel_size=3, padding=1),
-                    Cv1(64, 64, kernel_size=3, padding=1),
-                    nn.Conv2d(64, 64, 1),
-                ),
-                nn.Sequential(
-                    Cv1(128, 64, kernel_size=3, padding=1),
-                    Cv1(64, 64, kernel_size=3, padding=1),
-                    nn.Conv2d(64, 64, 1),
-                ),
-                nn.Sequential(
-                    Cv1(256, 64, kernel_size=3, padding=1),
-                    Cv1(64, 64, kernel_size=3, padding=1),
-                    nn.Conv2d(64, 64, 1),
-                ),
-            ]
+            nn.Sequential(
+                Cv1(in_channels, 64, kernel_size=3, padding=1),
+                Cv1(64, 64, kernel_size=3, padding=1),
+                nn.Conv2d(64, 64, 1),
+            )
+            for in_channels in (64, 128, 256)
         )
         self.cv3 = nn.ModuleList(
-            [
-                nn.Sequential(
-                    Cv1(64, 64, kernel_size=3, padding=1),
-                    Cv1(64, 64, kernel_size=3, padding=1),
-                    nn.Conv2d(64, 18, 1),
-                ),
-                nn.Sequential(
-                    Cv1(128, 64, kernel_size=3, padding=1),
-                    Cv1(64, 64, kernel_size=3, padding=1),
-                    nn.Conv2d(64, 18, 1),
-                ),
-                nn.Sequential(
-                    Cv1(256, 64, kernel_size=3, padding=1),
-                    Cv1(64, 64, kernel_size=3, padding=1),
-                    nn.Conv2d(64, 18, 1),
-                ),
-            ]
+            nn.Sequential(
+                Cv1(in_channels, 64, kernel_size=3, padding=1),
+                Cv1(64, 64, kernel_size=3, padding=1),
+                nn.Conv2d(64, 18, 1),
+            )
+            for in_channels in (64, 128, 256)
         )
         self.dfl = Dfl()
 

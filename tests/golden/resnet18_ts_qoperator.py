@@ -32,7 +32,7 @@ class Block_2(nn.Module):
 
 
 class Model(nn.Module):
-    inputs = (Input("input", "float32", ("batch", 3, 224, 224)),)
+    inputs = (Input("input", "float32", ("batch", 3, 224, 224), parameter="x"),)
     outputs = (Output("output", "float32", ("batch", 1000)),)
 
     def __init__(self):
@@ -44,11 +44,9 @@ class Model(nn.Module):
         self.avgpool = nn.QLinearGlobalAveragePool()
         self.fc = nn.QGemm(512, 1000)
 
-    def forward(self, input: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         x = ops.max_pool(
-            self.conv1(
-                ops.quantize_linear(input, self.conv1.input_scale, self.conv1.input_zero_point)
-            ),
+            self.conv1(ops.quantize_linear(x, self.conv1.input_scale, self.conv1.input_zero_point)),
             kernel_shape=[3, 3],
             pads=[1, 1, 1, 1],
             strides=[2, 2],

@@ -5,7 +5,7 @@ Inputs:  input (batch, sequence); state (2, batch, 128); sr () int64
 Outputs: output (batch, 1); stateN (AddstateN_dim_0, batch, AddstateN_dim_2)
 """
 
-from burnx import Input, Output, Tensor, cond, nn, ops
+from burnx import Input, Output, Tensor, nn, ops, script
 
 WEIGHTS = "silero_vad_16k_op15.safetensors"
 
@@ -31,70 +31,39 @@ class Decoder_2(nn.Module):
         self.rnn = nn.LSTM(128, 128)
         self.decoder = Decoder()
 
+    @script
     def forward(self, x: Tensor, x_2: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        x = ops.dims((ops.max_dim((x.shape[1] + 64) // 128 - 1, 0) - 1) // 4 + 1) == 1  # (1) bool
-
-        def then_branch():
-            return ops.squeeze(x_2, [-1])  # (batch, 128)
-
-        def else_branch():
-            return x_2
-
-        x = cond(x, then_branch, else_branch)  # (...)
+        if ops.dims((ops.max_dim((x.shape[1] + 64) // 128 - 1, 0) - 1) // 4 + 1) == 1:
+            x = ops.squeeze(x_2, [-1])  # (batch, 128)
+        else:
+            x = x_2
         picked = ops.gather(state, 0)  # (batch, 128)
         x_2 = ops.gather(state, 1)  # (batch, 128)
         inverse = ~(ops.size(ops.shape(x)) == 2)  # (...) bool
-
-        def then_branch_2():
-            return ops.unsqueeze(x, [0])  # (?, ?, ?)
-
-        def else_branch_2():
-            return ops.identity(x)  # (?, ?)
-
-        result = cond(inverse, then_branch_2, else_branch_2)  # (...)
-
-        def then_branch_3():
-            return ops.unsqueeze(picked, [0]), ops.unsqueeze(x_2, [0])
-
-        def else_branch_3():
-            return picked, x_2
-
-        result_2, result_3 = cond(inverse, then_branch_3, else_branch_3)  # (...)
-        result = ops.unsqueeze(result, [0])  # (...)
-        _, x, rnn = self.rnn(
-            result, None, ops.unsqueeze(result_2, [0]), ops.unsqueeze(result_3, [0])
-        )  # (...)
+        if inverse:
+            x = ops.unsqueeze(x, [0])  # (?, ?, ?)
+        else:
+            x = ops.identity(x)  # (?, ?)
+        if inverse:
+            x_3 = ops.unsqueeze(x_2, [0])  # (1, batch, 128)
+            x_2 = ops.unsqueeze(picked, [0])  # (1, batch, 128)
+        else:
+            x_3 = x_2
+            x_2 = picked
+        x = ops.unsqueeze(x, [0])  # (...)
+        _, x, rnn = self.rnn(x, None, ops.unsqueeze(x_2, [0]), ops.unsqueeze(x_3, [0]))  # (...)
         x = ops.squeeze(x, [0])  # (...)
         rnn = ops.squeeze(rnn, [0])  # (...)
-
-        def then_branch_4():
+        if inverse:
             is_equal = ops.gather(ops.shape(x), [0]) == [1]  # (...) bool
-
-            def then_branch_5():
-                return ops.squeeze(x, [0])  # (...)
-
-            def else_branch_4():
-                return x
-
-            result = cond(is_equal, then_branch_5, else_branch_4)  # (...)
+            if is_equal:
+                x = ops.squeeze(x, [0])  # (...)
             is_equal = ops.gather(ops.shape(rnn), [0]) == [1]  # (...) bool
-
-            def then_branch_6():
-                return ops.squeeze(rnn, [0])  # (...)
-
-            def else_branch_5():
-                return rnn
-
-            result_2 = cond(is_equal, then_branch_6, else_branch_5)  # (...)
-            return result, result_2
-
-        def else_branch_4():
-            return x, rnn
-
-        result, result_2 = cond(inverse, then_branch_4, else_branch_4)  # (...)
-        x = ops.unsqueeze(result, [-1])  # (...)
-        joined = ops.concat(ops.unsqueeze(result, [0]), ops.unsqueeze(result_2, [0]), axis=0)
-        return joined, self.decoder(ops.relu(x))
+            if is_equal:
+                rnn = ops.squeeze(rnn, [0])  # (...)
+        x_2 = ops.unsqueeze(x, [-1])  # (...)
+        x = ops.concat(ops.unsqueeze(x, [0]), ops.unsqueeze(rnn, [0]), axis=0)  # (...)
+        return x, self.decoder(ops.relu(x_2))
 
 
 class Model_2(nn.Module):
@@ -108,20 +77,15 @@ class Model_2(nn.Module):
         )
         self.decoder = Decoder_2()
 
+    @script
     def forward(self, x: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         stft = self.stft(ops.unsqueeze(ops.pad(x, [0, 0, 0, 64], mode="reflect"), [1]))
         power = stft[:, :129] ** 2.0 + stft[:, 129:] ** 2.0
         x, decoder = self.decoder(x, self.encoder(ops.sqrt(power)), state)  # (...)
         is_equal = ops.gather(ops.shape(decoder), [1]) == [1]  # (...) bool
-
-        def then_branch():
-            return ops.squeeze(decoder, [1])  # (...)
-
-        def else_branch():
-            return decoder
-
-        result = cond(is_equal, then_branch, else_branch)  # (...)
-        output = ops.unsqueeze(ops.reduce_mean(result, [1], keepdims=0), [1])  # (batch, 1)
+        if is_equal:
+            decoder = ops.squeeze(decoder, [1])  # (...)
+        output = ops.unsqueeze(ops.reduce_mean(decoder, [1], keepdims=0), [1])  # (batch, 1)
         return x, output
 
 
