@@ -36,9 +36,7 @@ def keep_attributes(graph: Graph, scopes: Scopes) -> None:
 
 def kept_attributes(node: Node) -> Iterator[tuple[str, Value]]:
     """The attributes of a node that are constants."""
-    for key, value in node.attributes.items():
-        if isinstance(value, Value):
-            yield key, value
+    yield from ((key, value) for key, value in node.attributes.items() if isinstance(value, Value))
 
 
 def _long_attributes(node: Node) -> Iterator[tuple[str, Array]]:

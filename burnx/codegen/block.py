@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from burnx.codegen.attributes import kept_attributes
 from burnx.codegen.constants import FLOW, literal_input
-from burnx.codegen.dim_names import Source, named_sizes
+from burnx.codegen.dim_names import Source, named_sizes, write_sizes
 from burnx.codegen.dims import type_text
 from burnx.codegen.expressions import call, group, name, text
 from burnx.codegen.families import Family
@@ -35,7 +35,6 @@ from burnx.codegen.roles import plain_word
 from burnx.codegen.runs import Growth, Round, Run, find_runs, inputs_of, values_of
 from burnx.codegen.scopes import Path
 from burnx.codegen.selfpath import self_path
-from burnx.codegen.size_expressions import write_sizes
 from burnx.codegen.sizes import is_size, is_sizes
 from burnx.codegen.spelling import spell
 from burnx.codegen.tree import Call as ModuleCall
@@ -224,8 +223,7 @@ class Block:
             return self.free_name(self.context.results[value], free)
         known = self.known_as.get(value, "")
         is_known = known == "x" or known != "" and isinstance(item, Op)
-        taken_over = "" if is_known else self._taken_over(item, dying, free)
-        if taken_over:
+        if not is_known and (taken_over := self._taken_over(item, dying, free)):
             return taken_over
         role = known if is_known else role_of(item, self.in_place)
         return self.free_name(role, free) if value in self.crowded else self.role_name(role, free)

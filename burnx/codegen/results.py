@@ -10,96 +10,29 @@ from burnx.codegen.roles import is_mask, plain_word
 from burnx.codegen.tree import Call, Item, LayerCall, Op, nodes_of, writes
 from burnx.graph import Value
 
-# operators whose own name is none for what they give
+# what operators give whose own name is none for it
+_WORDS = """
+    best: ArgMax; both: And; chosen: Where; context: Attention GroupQueryAttention MultiHeadAttention;
+    direction: LpNormalization; either: Or; highest: ReduceMax; inverse: Not; is_equal: Equal;
+    is_greater: Greater GreaterOrEqual; is_less: Less LessOrEqual; joined: Concat; larger: Max; least: ArgMin;
+    lowest: ReduceMin; magnitude: Abs; mean: ReduceMean; negative: Neg; part: Split;
+    picked: ArrayFeatureExtractor Gather GatherElements GatherND; places: NonZero;
+    pooled: AveragePool GlobalAveragePool GlobalMaxPool MaxPool; positions: Range; power: Pow; product: MatMul;
+    quantized: DynamicQuantizeLinear; result: If Loop Scan; rounded: Round;
+    scores: SVMClassifier TreeEnsembleClassifier; shape: Shape; sizes: Sizes; smaller: Min; sums: CumSum;
+    total: ReduceSum Sum; weight: DequantizeLinear; weights: Softmax
+"""
 _ROLES = {
-    "Abs": "magnitude",
-    "And": "both",
-    "ArgMax": "best",
-    "ArgMin": "least",
-    "ArrayFeatureExtractor": "picked",
-    "Attention": "context",
-    "AveragePool": "pooled",
-    "Concat": "joined",
-    "CumSum": "sums",
-    "DequantizeLinear": "weight",
-    "DynamicQuantizeLinear": "quantized",
-    "Equal": "is_equal",
-    "Gather": "picked",
-    "GatherElements": "picked",
-    "GatherND": "picked",
-    "GlobalAveragePool": "pooled",
-    "GlobalMaxPool": "pooled",
-    "Greater": "is_greater",
-    "GreaterOrEqual": "is_greater",
-    "GroupQueryAttention": "context",
-    "If": "result",
-    "Less": "is_less",
-    "LessOrEqual": "is_less",
-    "Loop": "result",
-    "LpNormalization": "direction",
-    "MatMul": "product",
-    "Max": "larger",
-    "MaxPool": "pooled",
-    "Min": "smaller",
-    "MultiHeadAttention": "context",
-    "Neg": "negative",
-    "NonZero": "places",
-    "Not": "inverse",
-    "Or": "either",
-    "Pow": "power",
-    "Range": "positions",
-    "ReduceMax": "highest",
-    "ReduceMean": "mean",
-    "ReduceMin": "lowest",
-    "ReduceSum": "total",
-    "Round": "rounded",
-    "Scan": "result",
-    "Shape": "shape",
-    "Sizes": "sizes",
-    "Softmax": "weights",
-    "Split": "part",
-    "SVMClassifier": "scores",
-    "Sum": "total",
-    "TreeEnsembleClassifier": "scores",
-    "Where": "chosen",
+    operator: word.strip()
+    for word, _, operators in (part.partition(":") for part in _WORDS.split(";"))
+    for operator in operators.split()
 }
 # operators whose result is what their first operand was, in another form
-_PLAIN = frozenset(
-    [
-        "Add",
-        "Sub",
-        "Mul",
-        "Div",
-        "Reshape",
-        "Transpose",
-        "Relu",
-        "Sigmoid",
-        "Tanh",
-        "Gelu",
-        "Swish",
-        "HardSwish",
-        "HardSigmoid",
-        "Clip",
-        "LeakyRelu",
-        "Unsqueeze",
-        "Squeeze",
-        "Flatten",
-        "Cast",
-        "CastLike",
-        "Expand",
-        "Identity",
-        "Slice",
-        "Pad",
-        "Sqrt",
-        "Erf",
-        "Elu",
-        "Softplus",
-        "DequantizeLinear",
-        "Dropout",
-        "QuantizeLinear",
-        "Tile",
-    ]
-)
+_FORMS = """
+    Add Cast CastLike Clip DequantizeLinear Div Dropout Elu Erf Expand Flatten Gelu HardSigmoid HardSwish Identity LeakyRelu
+    Mul Pad QuantizeLinear Relu Reshape Sigmoid Slice Softplus Sqrt Squeeze Sub Swish Tanh Tile Transpose Unsqueeze
+"""
+_PLAIN = frozenset(_FORMS.split())
 _DECODING = frozenset({"DequantizeLinear"})  # of a constant it makes a weight
 # layers of which the same holds
 _PLAIN_LAYERS = frozenset(
