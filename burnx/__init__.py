@@ -24,7 +24,9 @@ _WHERE = {
     "nn": "burnx.nn",
     "ops": "burnx.ops",
     "scan": "burnx.capture.flow",
+    "script": "burnx.capture.scripting",
     "sequence_map": "burnx.capture.flow",
+    "stack": "burnx.capture.carried",
     "trace": "burnx.api",
 }
 __all__ = [
@@ -44,7 +46,9 @@ __all__ = [
     "nn",
     "ops",
     "scan",
+    "script",
     "sequence_map",
+    "stack",
     "trace",
 ]
 
@@ -68,7 +72,9 @@ def __dir__() -> list[str]:
 if TYPE_CHECKING:
     from burnx import nn, ops
     from burnx.api import compile, export_onnx, import_onnx, load, trace
+    from burnx.capture.carried import stack
     from burnx.capture.flow import cond, loop, scan, sequence_map
+    from burnx.capture.scripting import script
     from burnx.errors import BurnxError
     from burnx.nn import Input, Output
     from burnx.runtime.device import Device, devices

@@ -2,7 +2,7 @@
 
 The header is parsed here, since the format's NumPy module knows no float8 and no 4-bit dtype.  What
 the format has no name for is written as U8: its dtype and shape stand in the file's metadata, as
-JSON under ``burnx.packed``.
+JSON under ``burnx.packed``.  Text is a JSON list of all its elements.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import IO, Any, TypeAlias
 
 import numpy as np
 
-from burnx.dtype import DTYPES, DType, as_array, dtype_name, packed_bits
+from burnx.dtype import DTYPES, DType, as_array, dtype_name, packed_bits, string
 from burnx.errors import BurnxError, DTypeError, WeightsError
 from burnx.files import atomic_write, fits_memory, guess_kind, map_file, view_array
 from burnx.packing import pack_elements, packed_size_bytes, unpack_elements
@@ -104,10 +104,12 @@ class Weights(Mapping[str, Array]):
             close = get_close_matches(name, self.specs, 1)
             hint = f"; did you mean {close[0]!r}?" if close else ""
             raise TensorNotFound(f"file {str(self.path)!r} has no tensor {name!r}{hint}")
-        if packed_bits(spec.dtype) >= 8:
+        if packed_bits(spec.dtype) >= 8 and spec.dtype != string:
             return view_array(self._buffer, spec.dtype, spec.shape, spec.offset_bytes)
         size = (spec.size_bytes,)
         packed = view_array(self._buffer, DTYPES["uint8"], size, spec.offset_bytes)
+        if spec.dtype == string:
+            return _read_words(packed, spec.shape, f"tensor {name!r}, file {str(self.path)!r}")
         array = unpack_elements(packed, spec.dtype, spec.shape)
         array.flags.writeable = False
         return array
@@ -252,16 +254,35 @@ def _packed_spec(name: str, entry: Any, specs: Mapping[str, TensorSpec], where: 
     if not isinstance(entry, dict) or set(entry) != {"dtype", "shape"}:
         raise WeightsError(f"metadata {PACKED_KEY!r} gives dtype and shape, {place}")
     code = entry["dtype"]
-    if not isinstance(code, str) or code not in DTYPES or code == "string":
+    if not isinstance(code, str) or code not in DTYPES:
         raise WeightsError(f"dtype {code!r} is not known, {place}")
     dtype = DTYPES[code]
     shape = _read_shape(entry["shape"], dtype, place)
-    size = packed_size_bytes(dtype, prod(shape))
+    size = spec.size_bytes if dtype == string else packed_size_bytes(dtype, prod(shape))
     if size != spec.size_bytes:
         raise WeightsError(
             f"{code} of shape {shape} takes {size} bytes, not {spec.size_bytes}, {place}"
         )
     return TensorSpec(dtype, shape, spec.offset_bytes, size)
+
+
+def _read_words(data: Array, shape: tuple[int, ...], place: str) -> Array:
+    """The strings that ``data`` is the JSON of.
+
+    Raises: WeightsError if it is that of anything else.
+    """
+    try:
+        words = json.loads(data.tobytes())
+    except (ValueError, RecursionError) as error:
+        raise WeightsError(f"text is a JSON list of strings: {error}, {place}") from error
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise WeightsError(f"text is a JSON list of strings, {place}")
+    if len(words) != prod(shape):
+        raise WeightsError(f"shape {shape} has {prod(shape)} strings, not {len(words)}, {place}")
+    array = np.empty(shape, string)
+    array.reshape(-1)[:] = words
+    array.flags.writeable = False
+    return array
 
 
 # --- writing -----------------------------------------------------------------------------------
@@ -297,7 +318,12 @@ def _lay_out(tensors: Mapping[str, Array], where: str) -> dict[str, TensorSpec]:
     placed: dict[str, TensorSpec] = {}
     for name in sorted(kinds, key=lambda name: -_alignment(kinds[name][0])):
         dtype, shape = kinds[name]
-        placed[name] = TensorSpec(dtype, shape, offset, packed_size_bytes(dtype, prod(shape)))
+        size = (
+            len(_words(tensors[name], f"tensor {name!r}, {where}"))
+            if dtype == string
+            else packed_size_bytes(dtype, prod(shape))
+        )
+        placed[name] = TensorSpec(dtype, shape, offset, size)
         offset = placed[name].end_bytes
     return {name: placed[name] for name in kinds}
 
@@ -308,13 +334,11 @@ def _checked_kind(tensor: Array, place: str) -> tuple[DType, tuple[int, ...]]:
         name = dtype_name(array.dtype)
     except DTypeError as error:
         raise WeightsError(f"{error}, {place}") from error
-    if name == "string":
-        raise WeightsError(f"safetensors holds numbers only: found strings, {place}")
     return DTYPES[name], array.shape
 
 
 def _alignment(dtype: DType) -> int:
-    return dtype.itemsize if packed_bits(dtype) >= 8 else 0
+    return dtype.itemsize if packed_bits(dtype) >= 8 and dtype != string else 0
 
 
 def _encode_header(specs: Mapping[str, TensorSpec], metadata: dict[str, str], where: str) -> bytes:
@@ -356,8 +380,18 @@ def _write_tensor(file: IO[bytes], tensor: Array, spec: TensorSpec, place: str) 
     array = as_array(tensor)
     if array.dtype != spec.dtype or array.shape != spec.shape:
         raise BurnxError(f"the tensor changed while it was written, {place}")
-    if packed_bits(spec.dtype) < 8:
+    if spec.dtype == string:
+        data = np.frombuffer(_words(array, place), np.uint8)
+    elif packed_bits(spec.dtype) < 8:
         data = pack_elements(array)
     else:
         data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     file.write(data.data)
+
+
+def _words(tensor: Array, place: str) -> bytes:
+    """The elements of a tensor of strings as JSON."""
+    words = as_array(tensor).reshape(-1).tolist()
+    if not all(isinstance(word, str) for word in words):
+        raise WeightsError(f"a tensor of objects holds strings only, {place}")
+    return json.dumps(words, separators=(",", ":")).encode("ascii")

@@ -1,4 +1,4 @@
-"""Write the generated parts of the README: conformance, the example of source, and the CPU benchmarks.
+"""Write the generated parts of the README: conformance, the example of source, how source reads, and the benchmarks.
 
     python tools/update_readme.py results.json   keep the numbers of a run and write the table
     python tools/update_readme.py                write the table from the kept numbers
@@ -6,8 +6,8 @@
 
 ``results.json`` is what ``burnx conformance --json`` wrote; its summary is kept in the repository,
 so that the README can be checked without running the suite.  The example is taken from a golden
-file of the tests, which those compare with what burnx writes; the benchmarks from the newest results
-that benchmarks/cpu.py left.
+file of the tests, which those compare with what burnx writes; the rest from the newest results
+that benchmarks/cpu.py, readability.py and edit.py left.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ SHOWN = ("Attention", "Ffn", "Layer", "Transformer")
 BEGIN, END = "<!-- conformance:begin -->", "<!-- conformance:end -->"
 EXAMPLE = "<!-- example:begin -->", "<!-- example:end -->"
 TIMES = "<!-- benchmarks:begin -->", "<!-- benchmarks:end -->"
+READING = "<!-- readability:begin -->", "<!-- readability:end -->"
 UNMEASURED = "Not measured yet: `python benchmarks/cpu.py` does it."
 
 
@@ -57,6 +58,8 @@ def update(readme: Path, kept: Path, results: Path | None, check: bool) -> int:
         new = replace_region(new, example(GOLDEN.read_text(encoding="utf-8")), EXAMPLE)
     if TIMES[0] in old:
         new = replace_region(new, times(BENCHMARKS / "results"), TIMES)
+    if READING[0] in old:
+        new = replace_region(new, reading(BENCHMARKS / "results"), READING)
     if check:
         same = new == old
         print(
@@ -86,6 +89,19 @@ def times(folder: Path) -> str:
     results = json.loads(files[-1].read_text(encoding="utf-8"))
     table: str = importlib.import_module("results_table").readme_table(results)
     return table
+
+
+def reading(folder: Path) -> str:
+    """The tables of the newest results of benchmarks/readability.py and edit.py."""
+    if str(BENCHMARKS) not in sys.path:
+        sys.path.append(str(BENCHMARKS))
+    parts = []
+    for name in ("readability", "edit"):
+        files = sorted(folder.glob(f"{name}-*.json"))
+        if files:
+            module = importlib.import_module(name)
+            parts.append(module.readme_part(json.loads(files[-1].read_text(encoding="utf-8"))))
+    return "\n\n".join(parts) or UNMEASURED
 
 
 def example(source: str) -> str:

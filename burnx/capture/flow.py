@@ -22,7 +22,8 @@ _SCALARS: tuple[Type, Type] = (
 )
 
 
-def _recorder(*values: Any) -> GraphRecorder:
+def current_recorder(*values: Any) -> GraphRecorder:
+    """Who captures what is done with these values here."""
     found = recorder_of(values)
     return found if isinstance(found, GraphRecorder) else default_recorder()
 
@@ -57,7 +58,7 @@ def cond(condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) 
 
     Both are captured; they may use any tensor around them.
     """
-    recorder = _recorder(condition)
+    recorder = current_recorder(condition)
     (flag,) = recorder.as_tensors([condition])
     branches = {
         "then_branch": recorder.body(then, ()),
@@ -73,7 +74,7 @@ def loop(body: Callable[..., Any], *state: Any, trips: Any = None, condition: An
     At most ``trips`` times and while the condition holds.  Gives the last state, then each item stacked along a new
     first axis.
     """
-    recorder = _recorder(*state, trips, condition)
+    recorder = current_recorder(*state, trips, condition)
     limit, flag, *carried = recorder.as_tensors([trips, condition, *state])
     kinds = [item.ref.type for item in carried]
     graph = _looped(recorder, body, _SCALARS, kinds, (), 1)
@@ -97,7 +98,7 @@ def scan(
 
     Gives the last state, then each item stacked along its output axis.
     """
-    recorder = _recorder(*state, *inputs)
+    recorder = current_recorder(*state, *inputs)
     carried, scanned = recorder.as_tensors(state), recorder.as_tensors(inputs)
     places = list(axes) if axes is not None else [0] * len(scanned)
     if len(places) != len(scanned):
@@ -121,7 +122,7 @@ def sequence_map(body: Callable[..., Any], sequence: Any, *others: Any) -> Any:
 
     Other sequences go along with it, other tensors stay.
     """
-    recorder = _recorder(sequence, *others)
+    recorder = current_recorder(sequence, *others)
     given = recorder.as_tensors([sequence, *others])
     kinds = [closed(_element(item.type), recorder.fresh) for item in given]
     graph = recorder.body(body, kinds)

@@ -28,7 +28,8 @@ class GraphRecorder:
     """Records nodes into a graph; a subgraph's recorder has the one around it as ``parent``.
 
     ``prefix`` is put before the names of nodes, ``metadata`` is what the next nodes carry, ``place`` where they
-    come from; without one it is the line that calls the operator.
+    come from; without one it is the line that calls the operator.  ``shared`` is what was recorded for composite
+    operators, by what it computes.
     """
 
     graph: Graph = field(default_factory=Graph)
@@ -42,6 +43,8 @@ class GraphRecorder:
     metadata: Mapping[str, str] = field(default_factory=dict)
     parameter_names: dict[Any, str] = field(default_factory=dict)
     parameters: dict[Any, Value] = field(default_factory=dict)
+    shares: bool = False
+    shared: dict[Any, list[Tensor]] = field(default_factory=dict)
 
     @property
     def depth(self) -> int:
@@ -55,6 +58,8 @@ class GraphRecorder:
     def call(self, operator: Operator, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
         given = dict(attributes)
         wanted = given.pop("outputs", None)
+        if operator.composite:
+            return _expanded(self, operator, inputs, given)
         values = [None if item is None else self.own(item) for item in inputs]
         if operator.body_rule is not None:
             types = [None if item is None else item.type for item in values]
@@ -66,7 +71,8 @@ class GraphRecorder:
         while values and values[-1] is None:
             values.pop()
         plain = operator.outputs_given if not operator.is_variadic else None
-        tensors = self.record(operator, values, given, wanted or plain)
+        record = _recorded_once if self.shares else GraphRecorder.record
+        tensors = record(self, operator, values, given, wanted or plain)
         single = len(tensors) == 1 and not operator.is_variadic
         return tensors[0] if single else tuple(tensors)
 
@@ -161,7 +167,7 @@ class GraphRecorder:
             return value.known
         raise TraceError(
             f"{caller()}: {reason} needs the value of a tensor, which is not known while a model is captured; "
-            "use burnx.cond, burnx.loop or burnx.scan, or ops.where"
+            "put @burnx.script on the function, or use burnx.cond, burnx.loop, burnx.scan or ops.where"
         )
 
     # ---------------------------------------------------------------- sizes as tensors
@@ -255,6 +261,34 @@ class GraphRecorder:
             yield
         finally:
             AMBIENT.reset(token)
+
+
+def _expanded(
+    recorder: GraphRecorder,
+    operator: Operator,
+    inputs: Sequence[Any],
+    attributes: Mapping[str, Any],
+) -> Any:
+    """What the body of a composite operator calls; what several of them need is recorded once."""
+    before, recorder.shares = recorder.shares, recorder.depth >= 0
+    try:
+        return operator.function(*inputs, **attributes)
+    finally:
+        recorder.shares = before
+
+
+def _recorded_once(
+    recorder: GraphRecorder,
+    operator: Operator,
+    values: list[Value | None],
+    attributes: dict[str, Any],
+    wanted: int | None,
+) -> list[Tensor]:
+    given = tuple((name, str(value)) for name, value in sorted(attributes.items()))
+    key = (operator.qualified, tuple(values), given, wanted)
+    if key not in recorder.shared:
+        recorder.shared[key] = recorder.record(operator, values, attributes, wanted)
+    return recorder.shared[key]
 
 
 def _has_dims(known: Array) -> bool:

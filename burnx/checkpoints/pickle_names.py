@@ -87,6 +87,12 @@ class _StateDict(OrderedDict[Any, Any]):
         """Ignore the state: none of it is a tensor."""
 
 
+def _state_dict(items: Any = ()) -> _StateDict:
+    """What is in it, but for keys that are no names: to hash those may take forever."""
+    pairs = [tuple(item) for item in items]
+    return _StateDict(pair for pair in pairs if isinstance(pair[0], str | int))
+
+
 class TensorUnpickler(pickle.Unpickler):
     """An unpickler that knows the names of the table below and nothing else.
 
@@ -187,10 +193,10 @@ _BUILDERS: dict[str, Callable[..., Any] | None] = {
     "torch.Tensor": None,
     "torch.Size": _size,
     "torch.device": _take_none,
-    "collections.OrderedDict": _StateDict,
+    "collections.OrderedDict": _state_dict,
     "_codecs.encode": _encode,
-    "builtins.set": set,
-    "__builtin__.set": set,
+    "builtins.set": _take_none,  # a set holds no tensors, and would hash whatever it is given
+    "__builtin__.set": _take_none,
 }
 NAMES: dict[str, Name] = {
     **{name: Name(name, build) for name, build in _BUILDERS.items()},

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from burnx.checkpoints.pickle_keys import KeyCosts
 from burnx.errors import WeightsError
 from burnx.files import Buffer, guess_kind
 
@@ -58,18 +59,20 @@ def pickle_end(buffer: Buffer, start: int = 0) -> int:
     """Walk the pickle at ``start`` without running it, and give where it ends.
 
     Lengths are checked against the bytes that are there and memo indices against the opcodes before
-    them, so that no number makes an unpickler ask for absurd memory.
+    them, so that no number makes an unpickler ask for absurd memory, and keys are such as can be hashed.
 
     Raises: WeightsError if the pickle is damaged or uses what no checkpoint needs.
     """
     file: Any = io.BytesIO(buffer) if isinstance(buffer, bytes) else buffer
     file.seek(start)
+    keys = KeyCosts()
     try:
         with warnings.catch_warnings():
             # Text with odd escapes makes pickletools warn before it gives the opcode.
             warnings.simplefilter("ignore", DeprecationWarning)
             for place, (opcode, argument, _) in enumerate(pickletools.genops(file)):
                 _check_opcode(opcode.name, argument, place)
+                keys.step(opcode, argument)
                 if file.tell() - start > MAX_PICKLE_BYTES:
                     raise WeightsError(f"the pickle is larger than {MAX_PICKLE_BYTES} bytes")
     except (ArithmeticError, AssertionError, MemoryError, ValueError, struct.error) as error:

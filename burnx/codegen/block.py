@@ -7,12 +7,15 @@ A variable whose last use is in a statement lends its name to the statement's re
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from burnx.codegen.attributes import kept_attributes
 from burnx.codegen.constants import FLOW, literal_input
+from burnx.codegen.dim_names import Source, named_sizes, write_sizes
 from burnx.codegen.dims import type_text
 from burnx.codegen.expressions import call, group, name, text
 from burnx.codegen.families import Family
@@ -25,19 +28,24 @@ from burnx.codegen.inlining import (
 from burnx.codegen.layout import Assign, Return, Stmt
 from burnx.codegen.literal import constant
 from burnx.codegen.loops import write_loop
-from burnx.codegen.names import LOCAL_RESERVED, identifier, is_place, snake_case
+from burnx.codegen.names import BUILTINS, LOCAL_RESERVED, identifier
 from burnx.codegen.placing import Places
-from burnx.codegen.runs import Growth, Round, Run, find_runs, values_of
+from burnx.codegen.results import crowded, role_of, uses_of
+from burnx.codegen.roles import plain_word
+from burnx.codegen.runs import Growth, Round, Run, find_runs, inputs_of, values_of
 from burnx.codegen.scopes import Path
 from burnx.codegen.selfpath import self_path
 from burnx.codegen.sizes import is_size, is_sizes
-from burnx.codegen.spelling import spell, takes_sizes
+from burnx.codegen.spelling import spell
 from burnx.codegen.tree import Call as ModuleCall
 from burnx.codegen.tree import Item, LayerCall, Op, writes
 from burnx.graph import Node, Value
 from burnx.ops import find
 
 Arg = TypeVar("Arg", ast.expr, ast.expr | None)
+
+
+_NEUTRAL = re.compile(r"x(_\d+)?$")
 
 
 @dataclass(slots=True)
@@ -61,7 +69,8 @@ class Context:
 class Block:
     """The statements of one function; ``env`` are the variables, ``outer`` names that must not be hidden.
 
-    ``captured`` are the variables of the functions around it: to assign one would make it local.
+    ``captured`` are the variables around it that keep their values, ``carried`` those that it may assign, ``wanted``
+    what its results shall be called.
     """
 
     context: Context
@@ -71,23 +80,38 @@ class Block:
     parameters: set[str] = field(default_factory=set)
     left: Counter[Value] = field(default_factory=Counter)
     in_place: dict[Value, Item] = field(default_factory=dict)
+    known_as: dict[Value, str] = field(default_factory=dict)
+    named: dict[str, Source] = field(default_factory=dict)
+    dim_names: dict[str, str] = field(default_factory=dict)
+    crowded: set[Value] = field(default_factory=set)
     statements: list[Stmt] = field(default_factory=list)
     packs: dict[str, int] = field(default_factory=dict)  # tuples and lists of variables, how many
+    wanted: dict[Value, str] = field(default_factory=dict)
+    carried: frozenset[str] = frozenset()
 
     def fill(self, items: Sequence[Item], results: Sequence[Value]) -> list[Stmt]:
         """Every statement, the return included."""
+        self.write(items, results)
+        self._return(results)
+        return self.statements
+
+    def write(self, items: Sequence[Item], results: Sequence[Value]) -> None:
+        """Every statement but the last, which gives the results."""
         self.left = count_uses(items, results)
         statements = [item for item in items if not is_macro(item)]
+        self.known_as, self.named = uses_of(items), named_sizes(statements)
         parts = find_runs(statements, self.left, self.context.lists)
         self.in_place = inlined(items, self.left, results, values_of(parts))
-        self.parameters = set(self.env.values())
+        self.known_as |= {
+            inputs_of(each.calls[0])[each.place]: "x" for each in parts if isinstance(each, Run)
+        }
+        self.crowded = crowded(statements, self.in_place, results)
+        self.parameters = set(self.env.values()) - self.carried
         for part in parts:
             if isinstance(part, Run | Growth | Round):
                 write_loop(self, part)
             elif not any(value in self.in_place for value in writes(part)):
                 self.statement(part)
-        self._return(results)
-        return self.statements
 
     def _return(self, results: Sequence[Value]) -> None:
         """The last statement; what was worked out just before for it alone stands in it."""
@@ -103,6 +127,11 @@ class Block:
 
     # ---------------------------------------------------------------- statements
     def statement(self, item: Item) -> None:
+        if _has_graphs(item) and any(self.left[value] > 0 for value in writes(item)):
+            from burnx.codegen.flow_statements import write_flow
+
+            if write_flow(self, item):
+                return
         expr = self.item(item)
         dying = self.read(self.leaves(item))
         used = [self.left[value] > 0 for value in writes(item)]
@@ -187,38 +216,52 @@ class Block:
     # ---------------------------------------------------------------- names
     def choose(self, item: Item, value: Value, dying: Sequence[Value]) -> str:
         free = {self.env[each] for each in dying if each in self.env}
+        wanted = self.wanted.get(value)
+        if wanted is not None and wanted not in self._kept_names(dying):
+            return wanted
         if value in self.context.results:
             return self.free_name(self.context.results[value], free)
-        first = next(iter(self.leaves(item)), None)
-        if first is not None and first in dying and first in self.env:
-            name = self.env[first]
-            is_free = name not in self.captured and name.isidentifier()
-            if is_free and (name not in self.parameters or name == "x"):
-                return name
-            return self.free_name("x", free)
-        return self.free_name(self._role(item), free)
+        known = self.known_as.get(value, "")
+        is_known = known == "x" or known != "" and isinstance(item, Op)
+        if not is_known and (taken_over := self._taken_over(item, dying, free)):
+            return taken_over
+        role = known if is_known else role_of(item, self.in_place)
+        return self.free_name(role, free) if value in self.crowded else self.role_name(role, free)
 
-    def _role(self, item: Item) -> str:
-        """What a result may be called that takes over no other name: the layer it comes from, else its operator."""
-        if not isinstance(item, Op):
-            words = [part for part in item.path if not is_place(part) and part != "self"]
-            return snake_case(words[-1]) if words else "x"
-        for value in item.node.inputs:
-            if value is not None and value in self.in_place:
-                inner = self._role(self.in_place[value])
-                if inner != "x":
-                    return inner
-        return _ROLES.get(
-            item.node.operator,
-            "x" if item.node.operator in _PLAIN else snake_case(item.node.operator),
-        )
+    def _taken_over(self, item: Item, dying: Sequence[Value], free: set[str]) -> str:
+        """The name of the first operand, if that is not needed any more and still says what the result is; or ``x``."""
+        first = next(iter(self.leaves(item)), None)
+        if first is None or first not in dying or first not in self.env:
+            return ""
+        label = self.env[first]
+        if label in self.captured or (label in self.parameters and label != "x"):
+            return self.free_name("x", free)
+        if label == "x" or _NEUTRAL.match(label):
+            return label
+        if label.isidentifier() and role_of(item, self.in_place) == "x":
+            return label
+        return "x" if not isinstance(item, Op) and "x" not in self.active(free) else ""
+
+    def _kept_names(self, dying: Sequence[Value]) -> set[str]:
+        """The names of all variables but those that nobody reads any more."""
+        return {label for value, label in self.env.items() if value not in dying}
+
+    def role_name(self, role: str, free: set[str], *taken: str) -> str:
+        """The name for a result that takes over no other name: its role, without a number where that is free."""
+        plain = plain_word(role)
+        if plain and plain not in self.active(free, *taken):
+            return plain
+        return self.free_name(role, free, *taken)
+
+    def active(self, free: set[str], *taken: str) -> set[str]:
+        """The names that a new variable may not have."""
+        held = set(self.env.values()) - free
+        return held | self.outer | LOCAL_RESERVED | {*taken, *self.packs}
 
     def free_name(self, wanted: str, free: set[str], *taken: str) -> str:
         base = identifier(wanted) or "x"
-        active = (
-            (set(self.env.values()) - free) | self.outer | LOCAL_RESERVED | {*taken, *self.packs}
-        )
-        name, number = base, 1
+        active = self.active(free, *taken)
+        name, number = f"{base}_" if base in BUILTINS else base, 1
         while name in active:
             number += 1
             name = f"{base}_{number}"
@@ -232,28 +275,12 @@ class Block:
         if value in self.in_place:
             return self.item(self.in_place[value])
         if is_sizes(value.producer) or is_size(value.producer):
-            return self._sizes(value, node, place)
+            return write_sizes(self, value, node, place)
         if value in self.context.kept:
             return self_path(self.context, self.context.places.constants[value])
         if node is not None and (literal := literal_input(node, place)) is not None:
             return literal
         raise KeyError(value)
-
-    def _sizes(self, value: Value, node: Node | None, place: int) -> ast.expr:
-        """Sizes as a tuple, or a number, where the operator takes that; else as a tensor."""
-        source = value.producer
-        assert source is not None
-        if is_size(source):
-            assert source.inputs[0] is not None
-            items = self._sizes(source.inputs[0], None, -1)
-            if node is not None and node.operator == "Range" and isinstance(items, ast.Call):
-                return items.args[0]
-            return call("ops.squeeze", items, constant([0]))
-        parts = spell(source, [self.value(each) for each in source.inputs if each is not None])
-        assert isinstance(parts, ast.Tuple)
-        if node is not None and takes_sizes(node, place):
-            return parts
-        return call("ops.dims", *parts.elts)
 
     def item(self, item: Item) -> ast.expr:
         """The call that an item is."""
@@ -270,54 +297,21 @@ class Block:
             None if value is None else self.value(value, item.node, place)
             for place, value in enumerate(item.node.inputs)
         ]
-        return spell(item.node, self.unpacked(given))
+        held = {
+            key: self_path(self.context, self.context.places.constants[value])
+            for key, value in kept_attributes(item.node)
+        }
+        return spell(item.node, self.unpacked(given), held)
 
     def _layer(self, item: LayerCall) -> ast.expr:
         args = [
             constant(None) if value is None else self.value(value) for value in item.layer.inputs
         ]
         count = item.layer.outputs
-        usual = {"LSTM": 3, "GRU": 2, "RNN": 2}.get(item.layer.kind)
+        usual = {"LSTM": 3, "DynamicQuantLSTM": 3, "GRU": 2, "RNN": 2}.get(item.layer.kind)
         options = {} if count in (None, usual) else {"outputs": constant(count)}
         return call(self_path(self.context, item.path), *args, **options)
 
 
-_ROLES = {
-    "Softmax": "weights",
-    "MatMul": "product",
-    "Concat": "joined",
-    "Gather": "picked",
-    "Shape": "shape",
-}
-# operators that say nothing of what their result is
-_PLAIN = frozenset(
-    [
-        "Add",
-        "Sub",
-        "Mul",
-        "Div",
-        "Reshape",
-        "Transpose",
-        "Relu",
-        "Sigmoid",
-        "Tanh",
-        "Gelu",
-        "Swish",
-        "HardSwish",
-        "Clip",
-        "LeakyRelu",
-        "Unsqueeze",
-        "Squeeze",
-        "Flatten",
-        "Cast",
-        "Expand",
-        "Identity",
-        "Slice",
-        "Pad",
-        "Sqrt",
-        "Erf",
-        "Elu",
-        "Softplus",
-        "Dropout",
-    ]
-)
+def _has_graphs(item: Item) -> bool:
+    return isinstance(item, Op) and item.node.operator in FLOW and not item.node.domain

@@ -14,9 +14,11 @@ from typing import Any
 from burnx.codegen.block import Block, Context
 from burnx.codegen.expressions import call, name, repeated, text
 from burnx.codegen.families import Family
+from burnx.codegen.flow_statements import decorators
 from burnx.codegen.inlining import count_uses
-from burnx.codegen.layers import Layer
+from burnx.codegen.layer_reading import Layer
 from burnx.codegen.layout import Assign, Class, Function, plain_text
+from burnx.codegen.listed import counted
 from burnx.codegen.literal import constant
 from burnx.codegen.names import LOCAL_RESERVED, Names, class_name, is_place
 from burnx.codegen.parameters import (
@@ -121,7 +123,7 @@ class Classes:
         params = ("self", *self._parameters(item, block))
         statements = block.fill(items, item.outputs)
         returns = returned(len(item.outputs))
-        forward = Function("forward", params, tuple(statements), returns)
+        forward = Function("forward", params, tuple(statements), returns, decorators(statements))
         return (init, forward) if init is not None else (forward,)
 
     def context(self, owner: Path) -> Context:
@@ -245,6 +247,9 @@ class Classes:
             return call("nn.Sequential", *_shortened(items))
         if len(items) > 1 and len(set(map(text, items))) == 1:
             return call("nn.ModuleList", repeated(items[0], len(items)))
+        each = counted(items, self.parameters)
+        if each is not None:
+            return call("nn.ModuleList", each)
         return call("nn.ModuleList", ast.List(list(_shortened(items)), ast.Load()))
 
 

@@ -16,6 +16,7 @@ from burnx.ops.operator import FIXED
 from burnx.types import TensorType
 
 LITERAL_ELEMENTS = 16
+LITERAL_WORDS = 32
 # operators with bodies, which are written as inner functions
 FLOW = frozenset({"If", "Loop", "Scan", "SequenceMap", "FlexAttention", "Gradient"})
 _SCALAR_FRIENDLY = frozenset(
@@ -35,6 +36,8 @@ def literal_input(node: Node, place: int) -> ast.expr | None:
     if node.operator in FLOW:
         return constant(array) if array.ndim == 0 and array.dtype in (int64, bool_) else None
     if array.dtype == string:
+        if array.size > LITERAL_WORDS:
+            return None
         return constant(array.tolist()) if array.size else _explicit(array)
     is_setting = (node.operator, place) in _SETTINGS and array.size <= LITERAL_ELEMENTS
     if not is_setting and not _is_small(value):

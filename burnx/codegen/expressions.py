@@ -85,6 +85,13 @@ def unary(op: str, operand: ast.expr) -> ast.expr:
     return ast.UnaryOp(_UNARY[op](), operand)
 
 
+def negated(test: ast.expr) -> ast.expr:
+    """``not test``; what is inverted as it was before."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Invert | ast.Not):
+        return test.operand
+    return ast.UnaryOp(ast.Not(), test)
+
+
 def repeated(element: ast.expr, count: int) -> ast.expr:
     """``element for _ in range(count)``"""
     turns = call("range", ast.Constant(count))

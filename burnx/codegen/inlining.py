@@ -51,14 +51,7 @@ def inlined(
 ) -> dict[Value, Item]:
     """The values that are written in place, with the item that gives each; never those of loops."""
     plain = [item for item in items if not is_macro(item)]
-    consumer = {
-        value: place
-        for place, item in enumerate(plain)
-        if not (
-            isinstance(item, Op) and item.node.operator in FLOW
-        )  # its functions see variables only
-        for value in arguments(item)
-    }
+    consumer = {value: place for place, item in enumerate(plain) for value in _places(item)}
     found: dict[Value, Item] = {}
     depth: dict[Value, int] = {}
     length: dict[Value, int] = {}
@@ -81,6 +74,15 @@ def inlined(
         if uses[value] == 1 and 0 < near - place <= NEAR and deep <= DEPTH and long <= LENGTH:
             found[value], depth[value], length[value] = item, deep, long
     return found
+
+
+def _places(item: Item) -> list[Value]:
+    """What an item reads where an expression may stand: graphs inside of it see variables only."""
+    if not (isinstance(item, Op) and item.node.operator in FLOW):
+        return arguments(item)
+    given = [value for value in item.node.inputs if value is not None]
+    captured = {value for graph in item.node.subgraphs() for value in graph.captures()}
+    return [value for value in given if value not in captured and given.count(value) == 1]
 
 
 def _gives_tuple(node: Node) -> bool:

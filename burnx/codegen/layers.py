@@ -5,50 +5,32 @@ A layer is recognised only where its ``forward`` records the same operator with 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
-from burnx.dtype import dtype_name, float32, is_float
+from burnx.codegen.layer_reading import (
+    Layer,
+    Reader,
+    dtype_option,
+    kernel_of,
+    shape_of,
+    short,
+    spatial,
+    weights_of,
+)
+from burnx.codegen.names import snake_case
+from burnx.codegen.quantized_layers import QUANTIZED
+from burnx.dtype import is_float
 from burnx.graph import Node, Value
 from burnx.ops import find
 from burnx.types import TensorType
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
-    """A constructor call, the constants its parameters are, and the inputs of its call.
-
-    ``outputs`` is the number asked for, where that is not what a plain call gives.
-    """
-
-    kind: str
-    args: tuple[Any, ...]
-    options: dict[str, Any]
-    fields: dict[str, Value]
-    inputs: tuple[Value | None, ...]
-    outputs: int | None = None
-
-
-@dataclass(slots=True)
-class _Reader:
-    """What a rule looks at: the node, and its attributes as they are taken."""
-
-    node: Node
-    rest: dict[str, Any] = field(default_factory=dict)
-
-    def take(self, name: str, default: Any) -> Any:
-        return self.rest.pop(name, default)
-
-    def constant(self, place: int) -> Value | None:
-        """The constant at an input, None if it is left out; a KeyError if it is a run-time value."""
-        if place >= len(self.node.inputs) or self.node.inputs[place] is None:
-            return None
-        value = self.node.inputs[place]
-        assert value is not None
-        if not value.is_constant:
-            raise KeyError(place)
-        return value
+def layer_word(kind: str) -> str:
+    """What a layer is called that has no name: ``conv`` for Conv2d, ``norm`` for LayerNorm."""
+    word = snake_case(re.sub(r"\dd$", "", kind))
+    return "norm" if word.endswith("norm") else word
 
 
 def find_layer(node: Node) -> Layer | None:
@@ -58,7 +40,7 @@ def find_layer(node: Node) -> Layer | None:
         return None
     defaults = find(node.domain, node.operator).attributes
     given = node.attributes.items()
-    reader = _Reader(node, {name: value for name, value in given if value != defaults.get(name)})
+    reader = Reader(node, {name: value for name, value in given if value != defaults.get(name)})
     try:
         layer = rule(reader)
     except KeyError:
@@ -66,144 +48,102 @@ def find_layer(node: Node) -> Layer | None:
     return layer if not reader.rest and layer is not None else None
 
 
-def _shape(value: Value) -> tuple[int, ...]:
-    assert value.array is not None
-    return tuple(value.array.shape)
-
-
-def _dtype(value: Value) -> dict[str, Any]:
-    assert isinstance(value.type, TensorType)
-    return {} if value.type.dtype == float32 else {"dtype": dtype_name(value.type.dtype)}
-
-
-def _weights(reader: _Reader, names: dict[str, int]) -> dict[str, Value]:
-    found = {name: reader.constant(place) for name, place in names.items()}
-    return {name: value for name, value in found.items() if value is not None}
-
-
-def _short(values: list[int], default: int) -> Any:
-    """One number where all are the same, None where that is the default."""
-    if all(value == values[0] for value in values):
-        return None if values[0] == default else values[0]
-    return list(values)
-
-
-def _spatial(reader: _Reader, axes: int) -> dict[str, Any] | None:
-    """stride, padding, dilation and groups of a convolution, those that are not the default."""
-    auto = reader.take("auto_pad", "NOTSET")
-    pads = list(reader.take("pads", [0] * 2 * axes))
-    options: dict[str, Any] = {"stride": _short(list(reader.take("strides", [1] * axes)), 1)}
-    if auto in ("SAME_UPPER", "SAME_LOWER"):
-        options["padding"] = auto.lower()
-    elif auto == "VALID" or not any(pads):
-        options["padding"] = None
-    elif pads[:axes] == pads[axes:]:
-        options["padding"] = _short(pads[:axes], 0)
-    else:
-        options["padding"] = pads
-    options["dilation"] = _short(list(reader.take("dilations", [1] * axes)), 1)
-    group = reader.take("group", 1)
-    options["groups"] = None if group == 1 else group
-    return {name: value for name, value in options.items() if value is not None}
-
-
-def _kernel(reader: _Reader, weight: Value) -> Any:
-    kernel = list(_shape(weight)[2:])
-    if list(reader.take("kernel_shape", kernel)) != kernel:
-        raise KeyError("kernel_shape")
-    return kernel[0] if len(set(kernel)) == 1 else kernel
-
-
-def _conv(reader: _Reader) -> Layer | None:
-    fields = _weights(reader, {"weight": 1, "bias": 2})
-    shape = _shape(fields["weight"])
+def _conv(reader: Reader) -> Layer | None:
+    fields = weights_of(reader, {"weight": 1, "bias": 2})
+    shape = shape_of(fields["weight"])
     if len(shape) - 2 not in (1, 2, 3):
         return None
-    options = _spatial(reader, len(shape) - 2)
+    options = spatial(reader, len(shape) - 2)
     assert options is not None
     groups = options.get("groups", 1)
-    args = (shape[1] * groups, shape[0], _kernel(reader, fields["weight"]))
+    args = (shape[1] * groups, shape[0], kernel_of(reader, fields["weight"]))
     options |= {} if "bias" in fields else {"bias": False}
-    options |= _dtype(fields["weight"])
+    options |= dtype_option(fields["weight"])
     return Layer(f"Conv{len(shape) - 2}d", args, options, fields, (reader.node.inputs[0],))
 
 
-def _conv_transpose(reader: _Reader) -> Layer | None:
-    fields = _weights(reader, {"weight": 1, "bias": 2})
-    shape = _shape(fields["weight"])
+def _conv_transpose(reader: Reader) -> Layer | None:
+    fields = weights_of(reader, {"weight": 1, "bias": 2})
+    shape = shape_of(fields["weight"])
     axes = len(shape) - 2
     if axes not in (1, 2, 3):
         return None
-    options = _spatial(reader, axes)
+    options = spatial(reader, axes)
     assert options is not None
-    extra = _short(list(reader.take("output_padding", [0] * axes)), 0)
+    extra = short(list(reader.take("output_padding", [0] * axes)), 0)
     options |= {} if extra is None else {"output_padding": extra}
     output_shape = reader.take("output_shape", None)
     options |= {} if output_shape is None else {"output_shape": list(output_shape)}
-    args = (shape[0], shape[1] * options.get("groups", 1), _kernel(reader, fields["weight"]))
+    args = (shape[0], shape[1] * options.get("groups", 1), kernel_of(reader, fields["weight"]))
     options |= {} if "bias" in fields else {"bias": False}
-    options |= _dtype(fields["weight"])
+    options |= dtype_option(fields["weight"])
     return Layer(f"ConvTranspose{axes}d", args, options, fields, (reader.node.inputs[0],))
 
 
-def _linear(reader: _Reader) -> Layer | None:
-    fields = _weights(reader, {"weight": 1, "bias": 2})
-    rows, columns = _shape(fields["weight"])
+def _linear(reader: Reader) -> Layer | None:
+    fields = weights_of(reader, {"weight": 1, "bias": 2})
+    rows, columns = shape_of(fields["weight"])
     options = {} if "bias" in fields else {"bias": False}
     return Layer(
         "Linear",
         (columns, rows),
-        options | _dtype(fields["weight"]),
+        options | dtype_option(fields["weight"]),
         fields,
         (reader.node.inputs[0],),
     )
 
 
-def _embedding(reader: _Reader) -> Layer | None:
-    fields = _weights(reader, {"weight": 0})
-    shape = _shape(fields["weight"])
+def _embedding(reader: Reader) -> Layer | None:
+    fields = weights_of(reader, {"weight": 0})
+    shape = shape_of(fields["weight"])
     kind = fields["weight"].type
     is_table = len(shape) >= 2 and isinstance(kind, TensorType) and is_float(kind.dtype)
     if reader.take("axis", 0) != 0 or not is_table or reader.node.inputs[1] is None:
         return None
     if reader.node.inputs[1].is_constant:
         return None
-    return Layer("Embedding", shape, _dtype(fields["weight"]), fields, (reader.node.inputs[1],))
+    return Layer(
+        "Embedding", shape, dtype_option(fields["weight"]), fields, (reader.node.inputs[1],)
+    )
 
 
-def _eps(reader: _Reader) -> dict[str, Any]:
+def _eps(reader: Reader) -> dict[str, Any]:
     eps = reader.take("epsilon", 1e-5)
     return {} if eps == 1e-5 else {"eps": eps}
 
 
-def _batch_norm(reader: _Reader) -> Layer | None:
+def _batch_norm(reader: Reader) -> Layer | None:
     names = {"weight": 1, "bias": 2, "running_mean": 3, "running_var": 4}
-    fields = _weights(reader, names)
+    fields = weights_of(reader, names)
     reader.take("momentum", 0.9)
-    shapes = {_shape(value) for value in fields.values()}
+    shapes = {shape_of(value) for value in fields.values()}
     dtypes = {value.type.dtype for value in fields.values() if isinstance(value.type, TensorType)}
     if reader.take("training_mode", 0) or len(fields) != 4 or len(shapes) != 1 or len(dtypes) != 1:
         return None
-    options = _eps(reader) | _dtype(fields["weight"])
-    return Layer("BatchNorm", _shape(fields["weight"]), options, fields, (reader.node.inputs[0],))
+    options = _eps(reader) | dtype_option(fields["weight"])
+    return Layer("BatchNorm", shape_of(fields["weight"]), options, fields, (reader.node.inputs[0],))
 
 
 def _same_dtype(fields: dict[str, Value]) -> bool:
     return len({value.type for value in fields.values()}) == 1
 
 
-def _layer_norm(reader: _Reader) -> Layer | None:
-    fields = _weights(reader, {"weight": 1, "bias": 2})
-    shape = _shape(fields["weight"])
+def _layer_norm(reader: Reader) -> Layer | None:
+    fields = weights_of(reader, {"weight": 1, "bias": 2})
+    shape = shape_of(fields["weight"])
     if not _is_trailing(reader, shape) or not _same_dtype(fields) or len(reader.node.outputs) > 1:
         return None
     options = _eps(reader) | ({} if "bias" in fields else {"bias": False})
     return Layer(
-        "LayerNorm", shape, options | _dtype(fields["weight"]), fields, (reader.node.inputs[0],)
+        "LayerNorm",
+        shape,
+        options | dtype_option(fields["weight"]),
+        fields,
+        (reader.node.inputs[0],),
     )
 
 
-def _is_trailing(reader: _Reader, shape: tuple[int, ...]) -> bool:
+def _is_trailing(reader: Reader, shape: tuple[int, ...]) -> bool:
     """Whether a normalization is over the last axes, as many as the weight has."""
     value = reader.node.inputs[0]
     kind = value.type if value is not None else None
@@ -214,55 +154,65 @@ def _is_trailing(reader: _Reader, shape: tuple[int, ...]) -> bool:
     return bool(axis % rank == rank - len(shape) and kind.shape[rank - len(shape) :] == shape)
 
 
-def _rms_norm(reader: _Reader) -> Layer | None:
-    fields = _weights(reader, {"weight": 1})
-    shape = _shape(fields["weight"])
+def _rms_norm(reader: Reader) -> Layer | None:
+    fields = weights_of(reader, {"weight": 1})
+    shape = shape_of(fields["weight"])
     if not _is_trailing(reader, shape):
         return None
     return Layer(
-        "RMSNorm", shape, _eps(reader) | _dtype(fields["weight"]), fields, (reader.node.inputs[0],)
+        "RMSNorm",
+        shape,
+        _eps(reader) | dtype_option(fields["weight"]),
+        fields,
+        (reader.node.inputs[0],),
     )
 
 
-def _instance_norm(reader: _Reader) -> Layer | None:
-    fields = _weights(reader, {"weight": 1, "bias": 2})
+def _instance_norm(reader: Reader) -> Layer | None:
+    fields = weights_of(reader, {"weight": 1, "bias": 2})
     if not _same_dtype(fields):
         return None
-    options = _eps(reader) | _dtype(fields["weight"])
+    options = _eps(reader) | dtype_option(fields["weight"])
     return Layer(
-        "InstanceNorm", _shape(fields["weight"]), options, fields, (reader.node.inputs[0],)
+        "InstanceNorm", shape_of(fields["weight"]), options, fields, (reader.node.inputs[0],)
     )
 
 
-def _group_norm(reader: _Reader) -> Layer | None:
-    fields = _weights(reader, {"weight": 1, "bias": 2})
+def _group_norm(reader: Reader) -> Layer | None:
+    fields = weights_of(reader, {"weight": 1, "bias": 2})
     groups = reader.take("num_groups", 1)
     if not _same_dtype(fields):
         return None
-    args = (groups, *_shape(fields["weight"]))
+    args = (groups, *shape_of(fields["weight"]))
     return Layer(
-        "GroupNorm", args, _eps(reader) | _dtype(fields["weight"]), fields, (reader.node.inputs[0],)
+        "GroupNorm",
+        args,
+        _eps(reader) | dtype_option(fields["weight"]),
+        fields,
+        (reader.node.inputs[0],),
     )
 
 
-def _prelu(reader: _Reader) -> Layer | None:
-    fields = _weights(reader, {"weight": 1})
-    shape = _shape(fields["weight"])
-    return Layer("PReLU", shape, _dtype(fields["weight"]), fields, (reader.node.inputs[0],))
+def _prelu(reader: Reader) -> Layer | None:
+    fields = weights_of(reader, {"weight": 1})
+    shape = shape_of(fields["weight"])
+    return Layer("PReLU", shape, dtype_option(fields["weight"]), fields, (reader.node.inputs[0],))
 
 
-def _recurrent(kind: str, gates: int) -> Callable[[_Reader], Layer | None]:
-    def rule(reader: _Reader) -> Layer | None:
-        fields = _weights(reader, {"weight": 1, "recurrence": 2, "bias": 3})
-        directions, rows, inputs = _shape(fields["weight"])
+def _recurrent(kind: str, gates: int) -> Callable[[Reader], Layer | None]:
+    def rule(reader: Reader) -> Layer | None:
+        fields = weights_of(reader, {"weight": 1, "recurrence": 2, "bias": 3})
+        directions, rows, inputs = shape_of(fields["weight"])
         hidden = reader.take("hidden_size", rows // gates)
         direction = reader.take("direction", "forward")
-        fits = _shape(fields["recurrence"]) == (directions, rows, hidden) and rows == gates * hidden
+        fits = (
+            shape_of(fields["recurrence"]) == (directions, rows, hidden) and rows == gates * hidden
+        )
         if not fits or directions != (2 if direction == "bidirectional" else 1):
             return None
         options: dict[str, Any] = {} if direction == "forward" else {"direction": direction}
         options |= {} if "bias" in fields else {"bias": False}
-        options |= _dtype(fields["weight"])
+        options |= dtype_option(fields["weight"])
         for name in list(reader.rest):
             options[name] = reader.rest.pop(name)
         given = (reader.node.inputs[0], *reader.node.inputs[4:])
@@ -271,7 +221,7 @@ def _recurrent(kind: str, gates: int) -> Callable[[_Reader], Layer | None]:
     return rule
 
 
-_RULES: dict[tuple[str, str], Callable[[_Reader], Layer | None]] = {
+_RULES: dict[tuple[str, str], Callable[[Reader], Layer | None]] = {
     ("", "Conv"): _conv,
     ("", "ConvTranspose"): _conv_transpose,
     ("burnx", "Linear"): _linear,
@@ -285,4 +235,5 @@ _RULES: dict[tuple[str, str], Callable[[_Reader], Layer | None]] = {
     ("", "LSTM"): _recurrent("LSTM", 4),
     ("", "GRU"): _recurrent("GRU", 3),
     ("", "RNN"): _recurrent("RNN", 1),
+    **QUANTIZED,
 }

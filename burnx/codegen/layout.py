@@ -32,11 +32,12 @@ _NOTE: Final = "  # noqa:\ue000"
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """``target = value  # note``"""
+    """``target: kind = value  # note``"""
 
     target: ast.expr
     value: ast.expr
     note: str = ""
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +50,41 @@ class Return:
 
 @dataclass(frozen=True, slots=True)
 class For:
-    """``for target in iterable:``"""
+    """``for target in iterable:``; ``captured`` where it is a Loop or Scan."""
 
     target: str
     iterable: ast.expr
     body: tuple[Stmt, ...]
+    captured: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class While:
+    """``while test:``"""
+
+    test: ast.expr
+    body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    """``if test:``, and ``else:`` where there are statements for it"""
+
+    test: ast.expr
+    body: tuple[Stmt, ...]
+    orelse: tuple[Stmt, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Do:
+    """A call for what it does."""
+
+    value: ast.expr
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """``break``"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +95,7 @@ class Function:
     params: tuple[str, ...]
     body: tuple[Stmt, ...]
     returns: str = ""
+    decorators: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +106,7 @@ class Class:
     body: tuple[Stmt, ...]
 
 
-Stmt = Assign | Return | For | Function | Class
+Stmt = Assign | Return | For | While | If | Do | Break | Function | Class
 
 
 def plain_text(body: Iterable[Stmt], *, notes: bool = True) -> str:
@@ -150,18 +182,41 @@ def _wrapped(line: str, width: int) -> list[str]:
 
 def _lines(stmt: Stmt, indent: str) -> Iterator[str]:
     match stmt:
-        case Assign(target, value, note):
-            yield f"{indent}{bare(target)} = {text(value)}{_noted(note)}"
+        case Assign(target, value, note, kind):
+            annotated = f"{bare(target)}: {kind}" if kind else bare(target)
+            yield f"{indent}{annotated} = {text(value)}{_noted(note)}"
         case Return(value, note):
             yield f"{indent}return {bare(value)}{_noted(note)}"
         case For(target, iterable):
             yield f"{indent}for {target} in {text(iterable)}:"
+        case While(test):
+            yield f"{indent}while {text(test)}:"
+        case If(test):
+            yield f"{indent}if {text(test)}:"
+        case Do(value):
+            yield f"{indent}{text(value)}"
+        case Break():
+            yield f"{indent}break"
         case Function(name, params, _, returns):
+            yield from (f"{indent}@{each}" for each in stmt.decorators)
             arrow = f" -> {returns}" if returns else ""
             yield f"{indent}def {name}({', '.join(params)}){arrow}:"
         case Class(name):
             yield f"{indent}class {name}(nn.Module):"
     for inner in getattr(stmt, "body", ()):
+        yield from _lines(inner, indent + "    ")
+    if isinstance(stmt, If) and stmt.orelse:
+        yield from _else_lines(stmt.orelse, indent)
+
+
+def _else_lines(orelse: tuple[Stmt, ...], indent: str) -> Iterator[str]:
+    if len(orelse) == 1 and isinstance(orelse[0], If):
+        first, *rest = _lines(orelse[0], indent)
+        yield f"{indent}el{first.lstrip()}"
+        yield from rest
+        return
+    yield f"{indent}else:"
+    for inner in orelse:
         yield from _lines(inner, indent + "    ")
 
 

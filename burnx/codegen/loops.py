@@ -93,7 +93,8 @@ def _round(block: Block, run: Round) -> None:
     modules = _modules(block, run)
     several = turning.places
     loop = For(f"{place}, {word}", call("enumerate", modules), body)
-    block.statements.append(Assign(name(pack), ast.List([], ast.Load())))
+    empty = ast.List([], ast.Load())
+    block.statements.append(Assign(name(pack), empty, kind="list[Tensor]"))
     block.statements.append(loop if several else For(word, modules, body))
     block.bind(carried, chosen, dying)
     block.pack(pack, [each.outputs[number] for each in run.calls for number in others])

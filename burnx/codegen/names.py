@@ -9,6 +9,7 @@ leave in node and parameter names.
 
 from __future__ import annotations
 
+import builtins
 import keyword
 import re
 from collections.abc import Iterable
@@ -22,7 +23,9 @@ MODULE_NAMES: Final = frozenset(
         "cond",
         "loop",
         "scan",
+        "script",
         "sequence_map",
+        "stack",
         "Tensor",
         "Input",
         "Output",
@@ -32,32 +35,22 @@ MODULE_NAMES: Final = frozenset(
     }
 )
 """What every generated module has at its top, and ``self``."""
-USED_BUILTINS: Final = frozenset(
-    {
-        "bool",
-        "complex",
-        "float",
-        "int",
-        "len",
-        "list",
-        "range",
-        "slice",
-        "str",
-        "super",
-        "tuple",
-        "zip",
-    }
-)
-UNCLEAR: Final = frozenset({"l", "O", "I", "_", "match", "case", "type"})
+BUILTINS: Final = frozenset(vars(builtins))
+"""A local of such a name would hide what every reader knows by it."""
+UNCLEAR: Final = frozenset({"l", "O", "I", "_", "match", "case"})
 """Names that a linter or a reader trips over."""
-LOCAL_RESERVED: Final = MODULE_NAMES | USED_BUILTINS | UNCLEAR
+LOCAL_RESERVED: Final = MODULE_NAMES | BUILTINS | UNCLEAR
 LONGEST: Final = 60
 
 _PORT: Final = re.compile(r":\d+$")
 _DOMAIN: Final = re.compile(r"^([A-Za-z_]\w*::)+")
 _NOT_WORD: Final = re.compile(r"[^0-9A-Za-z_]+")
+# what is put before the names of a function that is inlined, in a branch or elsewhere
+_INLINED: Final = re.compile(
+    r"(\w+?_\d+_(?P<branch>then_branch|else_branch|body)__)?(\w+?__)??Inline_\d+__"
+)
 _COUNTER: Final = re.compile(r"_\d+$")
-_WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[A-Z]+")
+_WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+|\d+|[A-Z]+")
 
 
 class Names:
@@ -84,9 +77,9 @@ class Names:
         return known
 
     def fresh(self, base: str) -> str:
-        """``base``, or ``base_2``, ``base_3``… where that is taken; it is taken from now on."""
+        """``base``, or ``base_2``, ``base_3``… where that is taken, ``base_`` if by Python; it is taken from now on."""
         stem = identifier(base) or "x"
-        name, number = stem, 1
+        name, number = f"{stem}_" if stem in BUILTINS and self.is_taken(stem) else stem, 1
         while self.is_taken(name):
             number += 1
             name = f"{stem.rstrip('_')}_{number}"
@@ -188,9 +181,21 @@ def _repeated(path: tuple[str, ...], parts: tuple[str, ...]) -> int:
     return 0
 
 
+def own_part(text: str, operator: str) -> str:
+    """The name of a node that was made of several: that of the last which is called like ``operator``, else the first.
+
+    TensorFlow joins them: ``m/relu/Relu;m/conv/BiasAdd;m/conv/Conv2D`` are one Conv.
+    """
+    parts = text.split(";")
+    alike = [part for part in parts if part.rpartition("/")[2].startswith(operator)]
+    return alike[-1] if alike else parts[0]
+
+
 def split_parameter(text: str) -> tuple[tuple[str, ...], str]:
     """Module path and own name of a parameter: ``layer1.0.conv1.weight`` is ``(("layer1", "0",
     "conv1"), "weight")``.
     """
-    parts = split_parts(text)
+    inlined = _INLINED.match(text)
+    branch = (inlined["branch"],) if inlined and inlined["branch"] else ()
+    parts = (*branch, *split_parts(text[inlined.end() :] if inlined else text))
     return (parts[:-1], parts[-1]) if parts else ((), "")

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 from burnx.codegen.expressions import binary, name
-from burnx.codegen.layout import Assign, For, Function, Return, Stmt
+from burnx.codegen.layout import Assign, Do, For, Function, If, Return, Stmt, While
 from burnx.codegen.literal import constant
 from burnx.codegen.names import LOCAL_RESERVED, Names
 
@@ -92,6 +92,7 @@ def merge(
 
     ``known`` are the parameters of the classes so far, ``taken`` the attributes that the class has.
     """
+    taken = {*taken, *_loop_names(bodies[0])}
     listed = [_numbers(body, known) for body in bodies]
     vectors = [
         Vector(numbers)
@@ -121,9 +122,22 @@ def merge(
     return Merged(_with_parameters(body, parameters, kept), parameters)
 
 
+def _loop_names(body: Body) -> set[str]:
+    """The variables of the comprehensions of a body, which would hide a parameter of their name."""
+    found: set[str] = set()
+
+    def note(expr: ast.expr, _: bool) -> ast.expr:
+        loops = [each for each in ast.walk(expr) if isinstance(each, ast.comprehension)]
+        found.update(each.target.id for each in loops if isinstance(each.target, ast.Name))
+        return expr
+
+    mapped_expressions(body, note)
+    return found
+
+
 def without_defaults(body: Body, own: Mapping[str, Mapping[str, Number]]) -> Body:
     """A body whose layers are called without the options that are the default; ``own`` are those of its classes."""
-    return tuple(_mapped_expressions(body, lambda expr, _: _Plain(own).visit(expr)))
+    return tuple(mapped_expressions(body, lambda expr, _: _Plain(own).visit(expr)))
 
 
 def with_defaults(kind: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -175,7 +189,7 @@ def _expressions(
     """The parameters, and how each varying number is spelled: a parameter, or a multiple of one."""
     words: dict[Vector, str] = {}
     for vector in dict.fromkeys(each for each in vectors if each in varying):
-        words[vector] = _word(
+        words[vector] = word_of(
             [role for each, role in zip(vectors, roles, strict=True) if each == vector]
         )
     owners = _owners(words)
@@ -209,7 +223,7 @@ def _owners(words: Mapping[Vector, str]) -> dict[Vector, tuple[Vector, int]]:
     return found
 
 
-def _word(roles: Sequence[str]) -> str:
+def word_of(roles: Sequence[str]) -> str:
     """What a number is called that stands for these roles."""
     counts = Counter(role for role in roles if role != "size") or Counter(roles)
     if len(counts) == 1:
@@ -228,35 +242,45 @@ def _mapped(body: Body, change: Change, known: Mapping[str, Sequence[str]]) -> B
     """A body with each number replaced by what ``change`` gives for (number, role, whether in forward)."""
 
     def visit(expr: ast.expr, inside: bool) -> ast.expr:
-        return _Replace(change, known, inside).visit(expr)
+        return Replace(change, known, inside).visit(expr)
 
-    return tuple(_mapped_expressions(body, visit))
+    return tuple(mapped_expressions(body, visit))
 
 
-def _mapped_expressions(
+def mapped_expressions(
     body: Iterable[Stmt], visit: Callable[[ast.expr, bool], ast.expr], inside: bool = False
 ) -> list[Stmt]:
+    """The statements with ``visit(expression, inside)`` in place of each expression they hold."""
     result: list[Stmt] = []
     for stmt in body:
         match stmt:
-            case Assign(_, value) | Return(value):
+            case Assign(_, value) | Return(value) | Do(value):
                 result.append(replace(stmt, value=visit(value, inside)))
             case For(_, iterable, statements):
-                inner = tuple(_mapped_expressions(statements, visit, inside))
+                inner = tuple(mapped_expressions(statements, visit, inside))
                 result.append(replace(stmt, iterable=visit(iterable, inside), body=inner))
+            case While(test, statements):
+                inner = tuple(mapped_expressions(statements, visit, inside))
+                result.append(replace(stmt, test=visit(test, inside), body=inner))
+            case If(test, statements, others):
+                inner = tuple(mapped_expressions(statements, visit, inside))
+                orelse = tuple(mapped_expressions(others, visit, inside))
+                result.append(replace(stmt, test=visit(test, inside), body=inner, orelse=orelse))
             case Function(label, _, statements):
                 within = inside or label != "__init__"
-                inner = tuple(_mapped_expressions(statements, visit, within))
+                inner = tuple(mapped_expressions(statements, visit, within))
                 result.append(replace(stmt, body=inner))
             case _:
                 result.append(stmt)
     return result
 
 
-class _Replace(ast.NodeTransformer):
+class Replace(ast.NodeTransformer):
     """Puts other expressions in place of numbers; the tree it is given stays as it is."""
 
-    def __init__(self, change: Change, known: Mapping[str, Sequence[str]], inside: bool) -> None:
+    def __init__(
+        self, change: Change, known: Mapping[str, Sequence[str]], inside: bool = False
+    ) -> None:
         self.change, self.known, self.inside = change, known, inside
         self.roles: list[str] = ["size"]
 

@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from burnx.codegen.names import Names, is_place, snake_case
+from burnx.codegen.attributes import kept_attributes
+from burnx.codegen.layers import layer_word
+from burnx.codegen.names import Names, is_place
 from burnx.codegen.scopes import Path, Scopes, common_path
 from burnx.codegen.tree import Call, Item, LayerCall, Op
 from burnx.graph import Graph, Node, Value
@@ -54,6 +56,7 @@ def constants_of(node: Node) -> Iterator[Value]:
     for value in node.inputs:
         if value is not None and value.is_constant:
             yield value
+    yield from (value for _, value in kept_attributes(node))
     for graph in node.subgraphs():
         yield from _inside(graph)
 
@@ -129,12 +132,6 @@ def _free(path: Path, taken: dict[Path, object]) -> Path:
         number += 1
         found = (*path[:-1], f"{path[-1]}_{number}")
     return found
-
-
-def layer_word(kind: str) -> str:
-    """What a layer is called that has no name: ``conv`` for Conv2d, ``norm`` for LayerNorm."""
-    word = snake_case(re.sub(r"\dd$", "", kind))
-    return "norm" if word.endswith("norm") else word
 
 
 def _name(places: Places, root: Call) -> None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from burnx.codegen.names import split_parameter, split_scope
+from burnx.codegen.names import own_part, split_parameter, split_scope
 from burnx.graph import Node
 
 Path = tuple[str, ...]
@@ -60,7 +60,8 @@ def read_scopes(nodes: Iterable[Node]) -> Scopes:
     scopes = Scopes()
     for node in nodes:
         path = _from_metadata(node, scopes)
-        scopes.paths[node] = split_scope(node.name) if path is None else path
+        label = own_part(node.name, node.operator)
+        scopes.paths[node] = split_scope(label) if path is None else path
     scopes.series = _find_series(scopes.paths.values())
     scopes.classes = {scopes.settle(path): label for path, label in scopes.classes.items()}
     return scopes

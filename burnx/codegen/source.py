@@ -7,12 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from burnx.codegen.attributes import keep_attributes, kept_attributes
 from burnx.codegen.block import Block
 from burnx.codegen.classes import Classes, returned
 from burnx.codegen.constants import literal_input
 from burnx.codegen.dims import dim_text, type_text
 from burnx.codegen.expressions import call, compare, group, name
 from burnx.codegen.families import Family, every_member, find_families
+from burnx.codegen.flow_statements import decorators
 from burnx.codegen.layout import Assign, Class, Function, Stmt, docstring, formatted, plain_text
 from burnx.codegen.literal import constant
 from burnx.codegen.names import LOCAL_RESERVED, Names
@@ -24,7 +26,7 @@ from burnx.codegen.scopes import Scopes, read_scopes
 from burnx.codegen.selfpath import self_path
 from burnx.codegen.tree import Call as ModuleCall
 from burnx.codegen.tree import Item, LayerCall, Op, build_tree
-from burnx.dtype import DType, dtype_name, string
+from burnx.dtype import DType, dtype_name
 from burnx.errors import UnsupportedError
 from burnx.graph import Graph, Node, Value, constant_value
 from burnx.types import MapType, OptionalType, SequenceType, TensorType, Type
@@ -47,6 +49,7 @@ def make_source(
     """The source of a graph; ``origin`` is where it comes from, ``file`` its weights."""
     resource_sizes(graph)
     scopes = Scopes() if flat else read_scopes(graph.nodes)
+    keep_attributes(graph, scopes)
     root = build_tree(graph, scopes, flat)
     defaults = {value: constant_value(array, value.name) for value, array in graph.defaults.items()}
     kept = kept_constants(graph, root) | set(defaults.values())
@@ -115,6 +118,7 @@ def _not_literal(node: Node) -> Iterator[Value]:
     for place, value in enumerate(node.inputs):
         if value is not None and value.is_constant and literal_input(node, place) is None:
             yield value
+    yield from (value for _, value in kept_attributes(node))
     for graph in node.subgraphs():
         yield from (value for value in graph.outputs if value.is_constant)
         for inner in graph.nodes:
@@ -124,7 +128,7 @@ def _not_literal(node: Node) -> Iterator[Value]:
 def _weights(places: Places) -> Iterator[tuple[str, str, Any]]:
     pairs = [*places.constants.items(), *((value, path) for path, value in places.ties.items())]
     for value, path in pairs:
-        if value.array is not None and value.array.dtype != string:
+        if value.array is not None:
             legal = ".".join(places.legal(path))
             yield legal, value.name or legal, value.array
 
@@ -138,9 +142,7 @@ def _model(
     made = () if init is None else without_defaults((init,), classes.defaults)
     context = classes.context(())
     names = Names(LOCAL_RESERVED)
-    env = {
-        value: names.take(value.name, f"input_{place}") for place, value in enumerate(graph.inputs)
-    }
+    env = _input_names(graph, names)
     start: list[Stmt] = []
     required, optional = [], []
     block = Block(context, {})
@@ -168,9 +170,22 @@ def _model(
         required.append(f"*{label}: Tensor")
     params = ("self", *required, *optional)
     statements = block.fill(items, graph.outputs)
-    forward = Function("forward", params, (*start, *statements), returned(len(graph.outputs)))
+    returns = returned(len(graph.outputs))
+    whole = (*start, *statements)
+    forward = Function("forward", params, whole, returns, decorators(statements))
     declared = _declared(graph, env, defaults, classes)
     return Class(title, (*declared, *made, forward))
+
+
+def _input_names(graph: Graph, names: Names) -> dict[Value, str]:
+    """The parameters of ``forward``: by the names of the inputs, but ``input``, which Python has, is ``x``."""
+    labels = {value.name for value in graph.inputs}
+    return {
+        value: names.fresh("x")
+        if value.name == "input" and "x" not in labels
+        else names.take(value.name, f"input_{place}")
+        for place, value in enumerate(graph.inputs)
+    }
 
 
 def _declared(

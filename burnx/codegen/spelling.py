@@ -21,7 +21,7 @@ from burnx.codegen.expressions import (
 )
 from burnx.codegen.literal import constant
 from burnx.dtype import dtype_name, dtype_of_code
-from burnx.graph import Node
+from burnx.graph import Node, Value
 from burnx.ops import find, python_name
 from burnx.types import MapType, OptionalType, SequenceType, TensorType, Type
 
@@ -199,7 +199,7 @@ def _slice(node: Node, args: Args) -> ast.expr | None:
     unknown = any(
         value is not None and array is None for value, array in zip(given, arrays, strict=True)
     )
-    rank = _rank(source.type) if source is not None else None
+    rank = rank_of(source.type) if source is not None else None
     if unknown or rank is None or args[0] is None or not _is_tensor(args[0]):
         return None
     numbers = [
@@ -231,21 +231,23 @@ def _bounds(start: int, end: int, step: int) -> ast.Slice:
     )
 
 
-def _rank(kind: Type) -> int | None:
+def rank_of(kind: Type) -> int | None:
     return len(kind.shape) if isinstance(kind, TensorType) and kind.shape is not None else None
 
 
-def _sizes(node: Node, args: Args) -> ast.expr | None:
-    """The dimensions themselves: an operator that takes a vector of sizes takes them as a tuple."""
-    dims = node.attributes["dims"]
+def sizes(node: Node, read: Callable[[str, Value, int], ast.expr]) -> ast.Tuple:
+    """The dimensions of a ``Sizes`` node, which operators that take a vector of sizes take as a tuple.
+
+    ``read`` gives the size that a symbol is, which is that of a tensor's axis.
+    """
     sources: Mapping[str, str] = node.attributes["sources"]
     known = {}
     for symbol, place in sources.items():
         tensor, axis = place.split(".")
-        source = args[int(tensor)]
+        source = node.inputs[int(tensor)]
         assert source is not None
-        known[symbol] = index(attribute(source, "shape"), constant(int(axis)))
-    return group(dim_expr(dim, known) for dim in dims)
+        known[symbol] = read(symbol, source, int(axis))
+    return group(dim_expr(dim, known) for dim in node.attributes["dims"])
 
 
 _RULES: dict[tuple[str, str], Spelling] = {
@@ -268,5 +270,4 @@ _RULES: dict[tuple[str, str], Spelling] = {
     ("", "Transpose"): _transpose,
     ("", "Cast"): _cast,
     ("", "Slice"): _slice,
-    ("burnx", "Sizes"): _sizes,
 }

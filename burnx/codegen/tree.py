@@ -6,14 +6,15 @@ cannot, or are too few to be worth a class, they stand in the class around them,
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import networkx as nx
 
-from burnx.codegen.layers import Layer, find_layer
-from burnx.codegen.names import is_place, snake_case
+from burnx.codegen.layer_paths import layer_paths
+from burnx.codegen.layer_reading import Layer
+from burnx.codegen.layers import find_layer
+from burnx.codegen.names import is_place
 from burnx.codegen.scopes import Path, Scopes
 from burnx.codegen.sizes import leaves
 from burnx.codegen.standing import absorb, hoist
@@ -93,15 +94,13 @@ def build_tree(graph: Graph, scopes: Scopes, flat: bool = False) -> Call:
     items: list[Op | LayerCall] = []
     layers = {node: layer for node in graph.nodes if (layer := find_layer(node)) is not None}
     users = _users(graph)
-    crowds = Counter(scopes.of(node) for node in layers)
-    taken: dict[Path, tuple[object, ...]] = {}
+    paths_of = layer_paths(graph.nodes, layers, scopes, users)
     for order, node in enumerate(graph.nodes):
         layer = layers.get(node)
         if layer is None:
             items.append(Op(node, order))
         else:
-            wanted = _wanted_path(layer, scopes.of(node), (crowds, users), scopes)
-            items.append(LayerCall(node, order, layer, _free_path(layer, wanted, taken)))
+            items.append(LayerCall(node, order, layer, paths_of.find(node, layer)))
     places = [(item, () if flat else _group_path(item, scopes)) for item in items]
     if not flat:
         paths = {item.node: path for item, path in places}
@@ -124,48 +123,6 @@ def _users(graph: Graph) -> dict[Value, set[Node]]:
 
 def _group_path(item: Op | LayerCall, scopes: Scopes) -> Path:
     return item.path[:-1] if isinstance(item, LayerCall) else scopes.of(item.node)
-
-
-def _free_path(layer: Layer, wanted: Path, taken: dict[Path, tuple[object, ...]]) -> Path:
-    """The wanted path, or one like it that no other layer has; equal layers are one."""
-    identity = (layer.kind, layer.args, str(layer.options), *layer.fields.values())
-    path, number = wanted, 1
-    while taken.get(path, identity) != identity or _is_blocked(path, taken):
-        number += 1
-        path = (*wanted[:-1], f"{wanted[-1]}_{number}")
-        if number > len(taken) + 2:
-            path = (f"{'_'.join(wanted)}_{number}",)
-    taken[path] = identity
-    return path
-
-
-def _is_blocked(path: Path, taken: dict[Path, tuple[object, ...]]) -> bool:
-    return any(path[:length] in taken for length in range(1, len(path)))
-
-
-def _wanted_path(
-    layer: Layer,
-    scope: Path,
-    known: tuple[Counter[Path], Mapping[Value, set[Node]]],
-    scopes: Scopes,
-) -> Path:
-    """Where a layer stands: by the name of a weight that is its alone, else by the node's scope."""
-    crowds, users = known
-    names = [
-        scopes.split(value.name)
-        for value in layer.fields.values()
-        if "::" not in value.name and (not scope or len(users[value]) == 1)
-    ]
-    for prefix, leaf in names:
-        if prefix and leaf in layer.fields:
-            return prefix
-    for prefix, leaf in names[:1]:
-        if prefix and leaf.endswith("_weight"):
-            return (*prefix, leaf.removesuffix("_weight"))
-    base = snake_case(layer.kind)
-    if not scope:
-        return (base,)
-    return scope if crowds[scope] == 1 else (*scope, base)
 
 
 @dataclass(slots=True)

@@ -2,7 +2,7 @@
 
 Enters: sizes and weights.  Leaves: operator calls.  May import: capture, ops and below.
 Start reading at ``module.py``; the layers are in ``linear.py``, ``convolution.py``, ``normalization.py``,
-``recurrent.py``.
+``recurrent.py``, ``quantized.py``, ``quantized_bytes.py``.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,29 @@ from burnx.nn.convolution import (
 from burnx.nn.linear import Embedding, Linear, PReLU
 from burnx.nn.module import Container, Input, Module, ModuleList, Output, Parameter, Sequential
 from burnx.nn.normalization import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, RMSNorm
+from burnx.nn.quantized import (
+    DynamicQuantLinear,
+    DynamicQuantLSTM,
+    FakeQuantize,
+    LinearNBits,
+    QuantConv1d,
+    QuantConv2d,
+    QuantConv3d,
+    QuantEmbedding,
+    QuantLinear,
+)
+from burnx.nn.quantized_bytes import (
+    QGemm,
+    QLinearAdd,
+    QLinearConv1d,
+    QLinearConv2d,
+    QLinearConv3d,
+    QLinearGlobalAveragePool,
+    QLinearLeakyRelu,
+    QLinearMatMul,
+    QLinearMul,
+    QLinearSigmoid,
+)
 from burnx.nn.recurrent import GRU, LSTM, RNN
 
 __all__ = [
@@ -32,17 +55,36 @@ __all__ = [
     "ConvTranspose1d",
     "ConvTranspose2d",
     "ConvTranspose3d",
+    "DynamicQuantLSTM",
+    "DynamicQuantLinear",
     "Embedding",
+    "FakeQuantize",
     "GroupNorm",
     "Input",
     "InstanceNorm",
     "LayerNorm",
     "Linear",
+    "LinearNBits",
     "Module",
     "ModuleList",
     "Output",
     "PReLU",
     "Parameter",
+    "QGemm",
+    "QLinearAdd",
+    "QLinearConv1d",
+    "QLinearConv2d",
+    "QLinearConv3d",
+    "QLinearGlobalAveragePool",
+    "QLinearLeakyRelu",
+    "QLinearMatMul",
+    "QLinearMul",
+    "QLinearSigmoid",
+    "QuantConv1d",
+    "QuantConv2d",
+    "QuantConv3d",
+    "QuantEmbedding",
+    "QuantLinear",
     "RMSNorm",
     "Sequential",
 ]

@@ -14,7 +14,7 @@ Size = int | Sequence[int]
 Padding = int | Sequence[int] | str
 
 
-def _each(value: Size, axes: int) -> list[int]:
+def each_axis(value: Size, axes: int) -> list[int]:
     return [value] * axes if isinstance(value, int) else list(value)
 
 
@@ -22,17 +22,17 @@ def _padding(value: Padding, axes: int) -> dict[str, Any]:
     """``padding`` as attributes: a number, one for each axis, one for each begin and then each end, or a mode."""
     if isinstance(value, str):
         return {"auto_pad": value.upper()} if value != "valid" else {}
-    pads = _each(value, axes)
+    pads = each_axis(value, axes)
     pads = pads if len(pads) == 2 * axes else [*pads, *pads]
     return {"pads": pads} if any(pads) else {}
 
 
 def _unless_one(name: str, value: Size, axes: int) -> dict[str, Any]:
-    values = _each(value, axes)
+    values = each_axis(value, axes)
     return {name: values} if any(each != 1 for each in values) else {}
 
 
-def _settings(
+def conv_settings(
     kernel: list[int], stride: Size, padding: Padding, dilation: Size, groups: int
 ) -> dict[str, Any]:
     """The attributes of a convolution, those that are not the default."""
@@ -64,10 +64,10 @@ class _Conv(Module):
         bias: bool = True,
         dtype: str = "float32",
     ) -> None:
-        kernel = _each(kernel_size, self.axes)
+        kernel = each_axis(kernel_size, self.axes)
         self.weight = Parameter(out_channels, in_channels // groups, *kernel, dtype=dtype)
         self.bias = Parameter(out_channels, dtype=dtype, init="zeros") if bias else None
-        self.attributes = _settings(kernel, stride, padding, dilation, groups)
+        self.attributes = conv_settings(kernel, stride, padding, dilation, groups)
 
     def forward(self, x: Tensor) -> Tensor:
         return ops.conv(x, self.weight, self.bias, **self.attributes)
@@ -107,11 +107,11 @@ class _ConvTranspose(Module):
         output_shape: Sequence[int] | None = None,
         dtype: str = "float32",
     ) -> None:
-        kernel = _each(kernel_size, self.axes)
+        kernel = each_axis(kernel_size, self.axes)
         self.weight = Parameter(in_channels, out_channels // groups, *kernel, dtype=dtype)
         self.bias = Parameter(out_channels, dtype=dtype, init="zeros") if bias else None
-        self.attributes = _settings(kernel, stride, padding, dilation, groups)
-        extra = _each(output_padding, self.axes)
+        self.attributes = conv_settings(kernel, stride, padding, dilation, groups)
+        extra = each_axis(output_padding, self.axes)
         self.attributes |= {"output_padding": extra} if any(extra) else {}
         self.attributes |= {"output_shape": list(output_shape)} if output_shape is not None else {}
 

@@ -59,6 +59,7 @@ def check_call(
     """
     entries = {parameter_name(entry): entry for entry in type(module).inputs}
     given = match_inputs(list(entries), args, type(module).__name__)
+    kwargs = {_parameter_of(name, entries): value for name, value in kwargs.items()}
     for name, value in kwargs.items():
         if name not in entries or name in given:
             raise InputError(f'{type(module).__name__} has no input "{name}", or it is given twice')
@@ -73,6 +74,13 @@ def check_call(
         return [checked[name] for name in entries], {}
     names = list(entries)[: len(args)]
     return [checked[name] for name in names], {name: checked[name] for name in kwargs}
+
+
+def _parameter_of(name: str, entries: Mapping[str, Input]) -> str:
+    """The parameter that a name stands for: itself, or that of the input which is called so."""
+    if name in entries:
+        return name
+    return next((key for key, entry in entries.items() if entry.name == name), name)
 
 
 @lru_cache(maxsize=256)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from burnx.capture.lazy import default_recorder
-from burnx.dtype import DType, dtype_name, is_float, parse_dtype
+from burnx.dtype import DType, dtype_name, is_float, parse_dtype, string
 from burnx.errors import WeightsError
 from burnx.tensor import AMBIENT, Array, Recorder, Tensor
 
@@ -79,6 +79,8 @@ def _parameter(
 
 
 def _fresh(shape: Sequence[int], dtype: DType, init: str) -> Array:
+    if dtype == string:
+        return np.full(shape, "", string)
     if init == "ones":
         return np.ones(shape, dtype)
     if init == "zeros" or not is_float(dtype):

@@ -242,12 +242,18 @@ def _slice_types(
     return [data if data.shape is None else TensorType(data.dtype, (None,) * len(data.shape))]  # type: ignore[arg-type]
 
 
+FAR = 2**31 - 1
+"""By the text of Slice-13 this says the end of an axis whose size is not known."""
+
+
 def _span(start: Dim, end: Dim, step: int, n: Dim) -> tuple[Dim, Dim]:
     """Where a slice starts and how many elements it has."""
     if step == 0:
         raise ShapeError("a slice has a step other than 0")
     first = _clamp(_from_start(start, n), 0, n if step > 0 else n - 1)
-    last = _clamp(_from_start(end, n), *((0, n) if step > 0 else (-1, n - 1)))
+    is_open = step > 0 and isinstance(end, int) and end >= FAR and not isinstance(n, int)
+    limits = (0, n) if step > 0 else (-1, n - 1)
+    last = n if is_open else _clamp(_from_start(end, n), *limits)
     distance = last - first if step > 0 else first - last
     count = maximum(-((-distance) // _size(step)), 0)
     return (first if count != 0 else 0), count

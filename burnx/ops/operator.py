@@ -64,7 +64,8 @@ class Operator:
     """An operator: what it is called, what it takes, and its body.
 
     ``since`` lists the opset versions that changed it; ``outputs_given`` is how many outputs a plain call gives;
-    a body that ``takes_count`` wants to know how many are asked for.
+    a body that ``takes_count`` wants to know how many are asked for; one that is ``composite`` calls nothing but
+    other operators, which are what is recorded.
     """
 
     op_type: str
@@ -81,6 +82,7 @@ class Operator:
     body_rule: Callable[..., list[Type]] | None = None
     meaning_since: int = 0
     takes_count: bool = False
+    composite: bool = False
     __doc__: str | None = None
     __signature__: inspect.Signature | None = None
 
@@ -155,12 +157,19 @@ class Operator:
                     raise CallError(f"{self.name}() got input {name!r} twice")
                 given[place] = value
             elif name in self.attributes:
-                rest[name] = value
+                rest[name] = self._setting(name, value) if isinstance(value, Tensor) else value
             else:
                 known = ", ".join([*names, *self.attributes])
                 raise CallError(f"{self.name}() has no input or attribute {name!r}; it has {known}")
         self.check_arity(given, rest)
         return given, rest
+
+    def _setting(self, name: str, value: Tensor) -> Any:
+        """The attribute that a tensor with known values is: a list where the operator takes one, else an array."""
+        held = getattr(value, "data", None)  # of a parameter, which is known while capturing too
+        array = value.numpy() if held is None else held
+        kind = inspect.signature(self.function).parameters[name].annotation
+        return array.tolist() if str(kind).startswith("Sequence") else array
 
     def check_arity(self, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> None:
         """Raises: CallError unless every required input and attribute is there and no more than may be."""
@@ -309,11 +318,13 @@ def operator(
     domain: str = "",
     outputs: int | None = None,
     meaning: int = 0,
+    composite: bool = False,
 ) -> Callable[[Callable[..., Any]], Operator]:
     """Make a function the operator ``op_type`` of ``domain``.
 
     ``since``: the opsets that changed it.  ``outputs``: how many outputs a plain call gives (default all).
     ``meaning``: the oldest opset whose operator means what the body does, where that is not the first of 13 on.
+    ``composite``: a call is recorded as those of the operators in the body.
     """
 
     def register(function: Callable[..., Any]) -> Operator:
@@ -339,6 +350,7 @@ def operator(
             outputs or len(results),
             meaning_since=meaning,
             takes_count="outputs" in signature.parameters,
+            composite=composite,
         )
         # help() shows only the text of an object, other tools ask for the signature
         entry.__signature__ = signature

@@ -13,14 +13,17 @@ from burnx.graph import Graph
 from burnx.passes.activations import lift_gelu, lift_hard_swish, lift_mish, lift_silu
 from burnx.passes.attention import lift_attention
 from burnx.passes.cleaning import clean
+from burnx.passes.dynamic_quantization import lift_dynamic_quantization
 from burnx.passes.folding import fold
 from burnx.passes.grids import resolve_grids
 from burnx.passes.linear import lift_linear
 from burnx.passes.movement import merge_moves
 from burnx.passes.norms import lift_layer_norm, lift_rms_norm
 from burnx.passes.pixels import lift_pixel_shuffle
+from burnx.passes.quantized import lift_quantized_layers
 from burnx.passes.ranges import count_in_integers
 from burnx.passes.rotary import lift_rotary
+from burnx.passes.rounding import lift_fake_quantize
 from burnx.passes.shapes import resolve_shapes
 from burnx.passes.softmax import lift_softmax
 from burnx.passes.targets import settle_targets
@@ -40,6 +43,9 @@ PASSES: dict[str, Pass] = {
     "hard_swish": lift_hard_swish,
     "mish": lift_mish,
     "linear": lift_linear,
+    "quantized_layers": lift_quantized_layers,
+    "dynamic_quantization": lift_dynamic_quantization,
+    "fake_quantize": lift_fake_quantize,
     "pixel_shuffle": lift_pixel_shuffle,
     "movement": merge_moves,
     "rotary_embedding": lift_rotary,

@@ -10,7 +10,7 @@ import numpy as np
 from burnx.dtype import DTYPES, string
 from burnx.graph import Graph, Node, Value
 from burnx.passes.editing import Editor, edit, sweep
-from burnx.passes.neutral import known_choice, neutral_number, no_padding, one_operand
+from burnx.passes.neutral import known_choice, neutral_number, no_padding, one_operand, whole_axes
 from burnx.passes.rewriting import Match, apply, is_as_good, rewrite, table
 from burnx.types import TensorType
 
@@ -37,7 +37,7 @@ def clean(graph: Graph) -> int:
     rules = table(
         *(_same, _cast, _dropout, _same_shape, _slice, _transpose),
         *(_merge_transposes, _merge_reshapes),
-        *(no_padding, one_operand, neutral_number, known_choice),
+        *(no_padding, one_operand, neutral_number, known_choice, whole_axes),
     )
 
     def visit(node: Node) -> bool:

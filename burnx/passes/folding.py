@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -18,9 +20,13 @@ from burnx.runtime.device import find_device, prepare
 from burnx.types import TensorType, Type
 
 GROWTH_BYTES = 64 * 1024
+SHORTEST = 3  # letters that names have in common before they are a word
+_MADE_UP = re.compile(r"[/:;]|_output(_\d+)?$")
 # what a quantised weight means stays with the weight, and cleaning keeps the constant behind an Identity
 _KEPT = frozenset({"DequantizeLinear", "QuantizeLinear", "Identity"})
 _REGROUPING = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze"})
+# operators that give elements of their operands, in another order; only Concat has several that count
+_MOVING = _REGROUPING | {"Slice", "Transpose", "Gather", "Split", "Concat", "Cast", "Identity"}
 
 
 def fold(graph: Graph) -> int:
@@ -32,10 +38,13 @@ def fold(graph: Graph) -> int:
 
 @dataclass(slots=True, eq=False)
 class Folder:
-    """``origins`` says which constants of the model a folded one was made from."""
+    """``origins`` says which constants of the model a folded one was made from, ``moved`` of which weights it has
+    nothing but the elements.
+    """
 
     editor: Editor
     origins: dict[Value, frozenset[Value]] = field(default_factory=dict)
+    moved: dict[Value, frozenset[str]] = field(default_factory=dict)
 
     def visit(self, node: Node) -> bool:
         if self.editor.is_dead(node) or node.operator in _KEPT:
@@ -55,8 +64,9 @@ class Folder:
         if arrays is None:
             return False
         for old, array in zip(node.outputs, arrays, strict=True):
-            new = constant_value(array, self._name(node) or old.name)
+            new = constant_value(array, self._name(node) or self._moved_name(node) or old.name)
             self.origins[new] = origin
+            self.moved[new] = self._sources(node)
             self.editor.replace(old, new)
         self.editor.remove(node)
         return True
@@ -86,6 +96,29 @@ class Folder:
             return ""
         return source.name
 
+    def _sources(self, node: Node) -> frozenset[str]:
+        """The names of the weights whose elements a node gives; none if it gives others too."""
+        if node.domain or node.operator not in _MOVING:
+            return frozenset()
+        parts = node.inputs if node.operator == "Concat" else node.inputs[:1]
+        found = [self._names(value) for value in parts if value is not None]
+        return frozenset().union(*found) if all(found) else frozenset()
+
+    def _names(self, value: Value) -> frozenset[str]:
+        if value in self.moved:
+            return self.moved[value]
+        is_weight = value.is_constant and "." in value.name and not _MADE_UP.search(value.name)
+        return frozenset({value.name}) if is_weight else frozenset()
+
+    def _moved_name(self, node: Node) -> str:
+        """The name of the weights that are only stored in another order here: what theirs begin with, if several."""
+        names = sorted(self._sources(node))
+        if len(names) == 1:
+            return names[0]
+        start = "".join(each[0] for each in takewhile(_are_one, zip(*names, strict=False)))
+        start = start.rstrip("_0123456789")
+        return start if len(start.rpartition(".")[2]) >= SHORTEST else ""
+
     def _is_factor(self, value: Value) -> bool:
         """Whether products alone read a value: a transposed weight keeps its own name and order there."""
         readers = self.editor.users.get(value, {})
@@ -93,6 +126,10 @@ class Folder:
             reader.operator in ("MatMul", "Gemm") and reader.inputs[1] is value
             for reader in readers
         ) and not self.editor.results.get(value)
+
+
+def _are_one(letters: tuple[str, ...]) -> bool:
+    return len(set(letters)) == 1
 
 
 def evaluate(node: Node) -> list[Array] | None:

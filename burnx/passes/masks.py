@@ -27,7 +27,7 @@ _ALL = frozenset({"Add", "Sub", "Mul", "Neg", "Concat", "Min", "Max", "Identity"
 _TAKING = "Tile Slice Gather GatherND Split Clip Trilu"
 _FIRST = MOVING.union(_TAKING.split())
 # sums of activations and functions of them
-_SUMS = "MatMul Gemm Linear Conv Softmax LayerNormalization RMSNormalization"
+_SUMS = "MatMul Gemm Linear QuantLinear DynamicQuantLinear Conv QuantConv Softmax LayerNormalization RMSNormalization"
 _SETTLED = frozenset(f"{_SUMS} Tanh Sigmoid Gelu Cos Sin Relu".split())
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from burnx.dtype import INTEGERS
-from burnx.graph import Node, Value
+from burnx.graph import Node, Value, constant_value
+from burnx.ops.movement import FAR
 from burnx.passes.patterns import scalar
 from burnx.passes.rewriting import Match, rewrite
 from burnx.types import TensorType
@@ -25,6 +28,28 @@ def no_padding(node: Node, match: Match) -> Value | None:
     if pads is None or pads.array is None or pads.array.any():
         return None
     return _same(node, node.inputs[0])
+
+
+@rewrite("Slice")
+def whole_axes(node: Node, match: Match) -> Value | None:
+    """x[:, 1:] = x[1:] along axis 1: an axis that stays whole need not be named"""
+    data, *bounds = [*node.inputs, None, None][:5]
+    if data is None or any(value is not None and value.array is None for value in bounds):
+        return None
+    starts, ends = (_numbers(value) for value in bounds[:2])
+    axes, steps = bounds[2], bounds[3]
+    named = _numbers(axes) if axes is not None else list(range(len(starts)))
+    each = list(zip(named, starts, ends, _numbers(steps) or [1] * len(starts), strict=True))
+    kept = sorted(row for row in each if row[1:] != (0, row[2], 1) or row[2] < FAR)
+    if len(kept) == len(each) or not kept or any(axis < 0 for axis, *_ in kept):
+        return None
+    axis, start, end, step = (np.array(column, np.int64) for column in zip(*kept, strict=True))
+    parts = [start, end, axis] if (step == 1).all() else [start, end, axis, step]
+    return match.make("Slice", data, *map(constant_value, parts))
+
+
+def _numbers(value: Value | None) -> list[int]:
+    return [] if value is None or value.array is None else [int(each) for each in value.array]
 
 
 @rewrite("Concat", "Sum", "Max", "Min", "Mean")

@@ -34,10 +34,10 @@ class Attention(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         q_lin = self.q_lin(x)  # (batch, seq, 768)
-        q_lin = ops.attention(
+        context = ops.attention(
             q_lin, self.k_lin(x), self.v_lin(x), mask, q_num_heads=12, kv_num_heads=12
         )  # (batch, seq, 768)
-        return self.out_lin(q_lin)  # (batch, seq, 768)
+        return self.out_lin(context)  # (batch, seq, 768)
 
 
 class Ffn(nn.Module):
@@ -78,8 +78,8 @@ class M(nn.Module):
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         x = self.embeddings(input_ids)  # (batch, seq, 768)
-        x_2 = ops.where(ops.unsqueeze(attention_mask.astype("bool"), [1, 2]), 0.0, -3.4028235e38)
-        return self.transformer(x, x_2)  # (batch, seq, 768)
+        mask = ops.where(ops.unsqueeze(attention_mask.astype("bool"), [1, 2]), 0.0, -3.4028235e38)
+        return self.transformer(x, mask)  # (batch, seq, 768)
 
 
 class Model(nn.Module):

@@ -32,17 +32,17 @@ class MagikaV2(nn.Module):
         self.constant_4 = nn.Parameter(1, 512)
         self.constant_5 = nn.Parameter(1, 214)
 
-    def forward(self, x: Tensor, bytes: Tensor) -> Tensor:
+    def forward(self, x: Tensor, bytes_: Tensor) -> Tensor:
         x = ops.gelu(self.Dense_0(x), approximate="tanh")  # (unk__214, 2048, 64)
         x = x.reshape(x.shape[0], 512, 256)  # (unk__214, 512, 256)
-        reduce_sum = ops.reduce_sum(x, [1], keepdims=0, noop_with_empty_axes=1)  # (unk__214, 256)
-        reduce_sum_2 = ops.reduce_sum(x * x, [1], keepdims=0, noop_with_empty_axes=1)
-        reduce_sum_2 = reduce_sum_2 * 0.001953125  # (unk__214, 256)
-        reduce_sum = reduce_sum * 0.001953125  # (unk__214, 256)
-        max = ops.max(0.0, reduce_sum_2 - reduce_sum * reduce_sum)  # (unk__214, 256)
-        max = ops.reciprocal(ops.sqrt(max.reshape(max.shape[0], 1, 256) + 1e-06))
-        max = max * self.constant  # (unk__214, 512, 256)
-        x = (x - reduce_sum.reshape(reduce_sum.shape[0], 1, 256)) * max  # (unk__214, 512, 256)
+        total = ops.reduce_sum(x, [1], keepdims=0, noop_with_empty_axes=1)  # (unk__214, 256)
+        total_2 = ops.reduce_sum(x * x, [1], keepdims=0, noop_with_empty_axes=1)  # (unk__214, 256)
+        total_2 = total_2 * 0.001953125  # (unk__214, 256)
+        total = total * 0.001953125  # (unk__214, 256)
+        larger = ops.max(0.0, total_2 - total * total)  # (unk__214, 256)
+        reciprocal = ops.reciprocal(ops.sqrt(larger.reshape(larger.shape[0], 1, 256) + 1e-06))
+        reciprocal = reciprocal * self.constant  # (unk__214, 512, 256)
+        x = (x - total.reshape(total.shape[0], 1, 256)) * reciprocal  # (unk__214, 512, 256)
         x = ops.slice(
             ops.unsqueeze(x + self.constant_2, [3]),
             ops.array([0, 0, 0, 0], dtype="int32"),
@@ -53,13 +53,13 @@ class MagikaV2(nn.Module):
         x = ops.squeeze(self.Conv_0(x.transpose(0, 2, 1, 3)), [3])
         x = ops.global_max_pool(ops.gelu(x + self.const_fold_opt__209, approximate="tanh"))
         x = ops.squeeze(x, [2])  # (min(1000000000, unk__214), 512)
-        reduce_sum = ops.reduce_sum(x, [1], keepdims=0, noop_with_empty_axes=1) * 0.001953125
-        x_2 = reduce_sum * reduce_sum  # (min(1000000000, unk__214))
-        x_3 = x - reduce_sum.reshape(bytes.shape[0], 1)  # (unk__214, 512)
+        total = ops.reduce_sum(x, [1], keepdims=0, noop_with_empty_axes=1) * 0.001953125
+        x_2 = total * total  # (min(1000000000, unk__214))
+        x_3 = x - total.reshape(bytes_.shape[0], 1)  # (unk__214, 512)
         x = ops.reduce_sum(x * x, [1], keepdims=0, noop_with_empty_axes=1)
-        max = ops.max(0.0, x * 0.001953125 - x_2).reshape(bytes.shape[0], 1)  # (unk__214, 1)
-        max = ops.reciprocal(ops.sqrt(max + 1e-06)) * self.constant_3  # (unk__214, 512)
-        x_3 = self.Dense_1(x_3 * max + self.constant_4)  # (unk__214, 214)
+        larger = ops.max(0.0, x * 0.001953125 - x_2).reshape(bytes_.shape[0], 1)  # (unk__214, 1)
+        reciprocal = ops.reciprocal(ops.sqrt(larger + 1e-06)) * self.constant_3  # (unk__214, 512)
+        x_3 = self.Dense_1(x_3 * reciprocal + self.constant_4)  # (unk__214, 214)
         return x_3 + self.constant_5  # (unk__214, 214)
 
 
@@ -68,17 +68,17 @@ class PjitGetLogits(nn.Module):
         self.MagikaV2 = MagikaV2()
         self.constant = nn.Parameter(1, 1, 257, dtype="int32")
 
-    def forward(self, bytes: Tensor) -> Tensor:
-        equal = (bytes.reshape(-1, 2048, 1) == self.constant).astype("float32")
-        return ops.softmax(self.MagikaV2(equal, bytes))  # (unk__214, 214)
+    def forward(self, bytes_: Tensor) -> Tensor:
+        is_equal = (bytes_.reshape(-1, 2048, 1) == self.constant).astype("float32")
+        return ops.softmax(self.MagikaV2(is_equal, bytes_))  # (unk__214, 214)
 
 
 class Model(nn.Module):
-    inputs = (Input("bytes", "int32", ("unk__214", 2048)),)
+    inputs = (Input("bytes", "int32", ("unk__214", 2048), parameter="bytes_"),)
     outputs = (Output("target_label", "float32", ("unk__214", 214)),)
 
     def __init__(self):
         self.jax2tf_get_logits_ = nn.Container(pjit_get_logits_=PjitGetLogits())
 
-    def forward(self, bytes: Tensor) -> Tensor:
-        return self.jax2tf_get_logits_.pjit_get_logits_(bytes)  # (unk__214, 214)
+    def forward(self, bytes_: Tensor) -> Tensor:
+        return self.jax2tf_get_logits_.pjit_get_logits_(bytes_)  # (unk__214, 214)

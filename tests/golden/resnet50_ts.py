@@ -17,9 +17,9 @@ class Block(nn.Module):
         self.downsample = nn.Sequential(nn.Conv2d(in_channels, 4 * channels, 1, stride=stride))
 
     def forward(self, x: Tensor) -> Tensor:
-        conv_2 = ops.relu(self.conv2(ops.relu(self.conv1(x))))
-        conv_2 = self.conv3(conv_2) + self.downsample(x)
-        return ops.relu(conv_2)
+        conv = ops.relu(self.conv2(ops.relu(self.conv1(x))))
+        conv = self.conv3(conv) + self.downsample(x)
+        return ops.relu(conv)
 
 
 class Block_2(nn.Module):
@@ -29,12 +29,12 @@ class Block_2(nn.Module):
         self.conv3 = nn.Conv2d(channels, 4 * channels, 1)
 
     def forward(self, x: Tensor) -> Tensor:
-        conv_2 = ops.relu(self.conv2(ops.relu(self.conv1(x))))
-        return ops.relu(self.conv3(conv_2) + x)
+        conv = ops.relu(self.conv2(ops.relu(self.conv1(x))))
+        return ops.relu(self.conv3(conv) + x)
 
 
 class Model(nn.Module):
-    inputs = (Input("input", "float32", (1, 3, 224, 224)),)
+    inputs = (Input("input", "float32", (1, 3, 224, 224), parameter="x"),)
     outputs = (Output("output", "float32", (1, 1000)),)
 
     def __init__(self):
@@ -45,9 +45,9 @@ class Model(nn.Module):
         self.layer4 = nn.Sequential(Block(1024, 512, stride=2), Block_2(512), Block_2(512))
         self.fc = nn.Linear(2048, 1000)
 
-    def forward(self, input: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         x = ops.max_pool(
-            ops.relu(self.conv1(input)), kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2]
+            ops.relu(self.conv1(x)), kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2]
         )  # (1, 64, 56, 56)
         x = self.layer4(self.layer3(self.layer2(self.layer1(x))))  # (1, 2048, 7, 7)
         return self.fc(ops.flatten(ops.global_average_pool(x)))  # (1, 1000)

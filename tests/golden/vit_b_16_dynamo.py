@@ -16,8 +16,8 @@ class MultiheadAttention(nn.Module):
         self.out_proj = nn.Linear(768, 768, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        x, linear, linear_2 = ops.split(self.linear(x), axis=-1, outputs=3)  # (1, 197, 768)
-        return self.out_proj(ops.attention(x, linear, linear_2, q_num_heads=12, kv_num_heads=12))
+        query, key, value = ops.split(self.linear(x), axis=-1, outputs=3)  # (1, 197, 768)
+        return self.out_proj(ops.attention(query, key, value, q_num_heads=12, kv_num_heads=12))
 
 
 class MLPBlock(nn.Module):
@@ -60,7 +60,7 @@ class Encoder(nn.Module):
 
 
 class Model(nn.Module):
-    inputs = (Input("input", "float32", (1, 3, 224, 224)),)
+    inputs = (Input("input", "float32", (1, 3, 224, 224), parameter="x"),)
     outputs = (Output("output", "float32", (1, 1000)),)
 
     def __init__(self):
@@ -69,7 +69,7 @@ class Model(nn.Module):
         self.heads = nn.Container(head=nn.Linear(768, 1000, bias=False))
         self.expand = nn.Parameter(1, 1, 768)
 
-    def forward(self, input: Tensor) -> Tensor:
-        x = self.conv_proj(input).reshape(1, 768, 196).transpose(0, 2, 1)  # (1, 196, 768)
-        encoder = ops.gather(self.encoder(ops.concat(self.expand, x, axis=1)), 0, axis=1)
-        return self.heads.head(encoder)  # (1, 1000)
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.conv_proj(x).reshape(1, 768, 196).transpose(0, 2, 1)  # (1, 196, 768)
+        picked = ops.gather(self.encoder(ops.concat(self.expand, x, axis=1)), 0, axis=1)  # (1, 768)
+        return self.heads.head(picked)  # (1, 1000)

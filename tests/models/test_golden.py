@@ -1,23 +1,23 @@
-"""The source that models become, as text: a change of the generator shows as a change of these files.
+"""The source that models become: some as text, so that a change of the generator shows as a change of these files, and
+that of all passes the tools which people run on theirs.
 
-``pytest -m models tests/models/test_golden.py --update-golden`` writes them anew.
+``pytest -m models tests/models/test_golden.py --update-golden`` writes the files anew.
 """
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import models
 import pytest
+from source_checks import passes_tools
 
 import burnx
 
 pytestmark = pytest.mark.models
 
-ROOT = Path(__file__).parent.parent.parent
 NAMES = (
     "resnet50.ts",
     "lstm_tagger.ts",
@@ -25,22 +25,43 @@ NAMES = (
     "distilbert_base.ts",
     "vit_b_16.dynamo",
     "magika",
+    "mobilenet_v2.ts.qdq_s8s8",
+    "resnet18.ts.qoperator",
+    "distilbert_base.ts.dynint8",
+    "bert_base.dynamo",
+    "gpt2_kvcache.dynamo",
+    "mobilenet_v2.dynamo",
+    "swin_t.ts",
+    "nudenet_320n",
+    "silero_vad_16k_op15",
+    "ch_PP-OCRv4_rec_infer",
+    "skl_rf_clf",
 )
+# files that burnx refuses to import, and what it says
+REFUSED = {
+    "logreg_iris": "equal inner and batch sizes",  # it declares two features and has weights for four
+    "skl_tfidf_text": "Tokenizer",
+}
 
 
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Where the source of each model that can be had was written."""
-    folder, entries = tmp_path_factory.mktemp("sources"), models.entries()
+    folder = tmp_path_factory.mktemp("sources")
     found: dict[str, Path] = {}
-    for name in NAMES:
+    for name, entry in models.entries().items():
         try:
-            path = models.path(entries[name])
+            path = models.path(entry)
         except models.Unavailable:
             continue
-        found[name] = folder / f"{name.replace('.', '_')}.py"
-        burnx.import_onnx(path, found[name])
-        found[name].with_suffix(".safetensors").unlink(missing_ok=True)
+        target = folder / f"{re.sub('[^0-9A-Za-z]', '_', name)}.py"
+        if name in REFUSED:
+            with pytest.raises(burnx.BurnxError, match=REFUSED[name]):
+                burnx.import_onnx(path, target)
+            continue
+        found[name] = target
+        burnx.import_onnx(path, target)
+        target.with_suffix(".safetensors").unlink(missing_ok=True)
     return found
 
 
@@ -54,21 +75,5 @@ def test_source_is_as_before(
     golden(sources[name].name, sources[name].read_text().partition("\n")[2])
 
 
-def checked(command: list[str], sources: dict[str, Path]) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", *command, *map(str, sources.values())],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_source_is_clean(sources: dict[str, Path]) -> None:
-    checked(["ruff", "check", "--isolated"], sources)
-    checked(["ruff", "format", "--isolated", "--check", "--line-length", "100"], sources)
-
-
-def test_types_of_the_source_hold(sources: dict[str, Path]) -> None:
-    lenient = ["--config-file=", "--follow-imports=silent", "--check-untyped-defs"]
-    checked(["mypy", *lenient], sources)
+def test_the_source_of_every_model_passes_the_tools(sources: dict[str, Path]) -> None:
+    passes_tools(list(sources.values()))

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import cpu
 import dynamic
+import edit
 import machine
 import numpy as np
 import onnx.parser
+import original_sources
 import pytest
+import readability
 import results_table as tables
 import update_readme
 
@@ -178,3 +182,51 @@ def test_operations_are_counted_for_dims_without_a_name_too() -> None:
     sizes = seen_sizes(loaded.graph.inputs, given)
     assert sizes["n"] == 7
     assert sorted(sizes.values()) == [3, 7]
+
+
+# --- how source reads ----------------------------------------------------------------------------
+SOURCE = """class Model(nn.Module):
+    def forward(self, x, x_2):
+        conv_3 = x
+        return conv_3
+
+"""
+
+
+def test_a_source_in_numbers() -> None:
+    found = readability.measure("resnet50.ts", 8, SOURCE * 2, 0)
+    assert (found.lines, found.classes, found.longest) == (8, 2, 30)
+    assert (found.names, found.numbered) == (8, 4)  # self, x, x_2 and conv_3, twice
+    assert (found.original, found.wanted, found.other) == (171, 100, 0)
+
+
+def test_the_readme_says_how_source_reads(tmp_path: Path) -> None:
+    known = readability.measure("resnet50.ts", 122, SOURCE, 466)
+    other = readability.measure("mine", 10, SOURCE, None)
+    failing = readability.measure("swin_t.ts", 10, SOURCE, 0)
+    text = readability.readme_table([known, other, failing])
+    assert "| resnet50.ts | 122 | 4 | 0.03 | 1 | 50% | 171 | 466 |" in text
+    assert "| swin_t.ts | 10 | 4 | 0.40 | 1 | 50% | 349 | fails |" in text and "mine" not in text
+    assert "All 3 models of the tests together: 12 lines for 142 nodes (0.08 a node)" in text
+    assert update_readme.reading(tmp_path) == update_readme.UNMEASURED
+    kept = tmp_path / "readability-2026-01-02.json"
+    kept.write_text(json.dumps([asdict(each) for each in (known, other, failing)]))
+    assert update_readme.reading(tmp_path) == text
+
+
+def test_a_python_without_onnxscript_leaves_its_column_empty(tmp_path: Path) -> None:
+    assert not readability.has_onnxscript(str(tmp_path / "python"))
+    assert readability.lines_of_onnxscript(tmp_path / "model.onnx", "") is None
+
+
+def test_lines_of_definitions_are_counted() -> None:
+    assert original_sources.count_lines(f"import this\n\n{SOURCE}", "Model") == 4
+
+
+def test_times_from_an_edit_to_a_result() -> None:
+    parts = {"import burnx": 0.1, "source and graph": 0.2, "compile and first run": 0.3}
+    row = {"model": "m", "edit": "six layers", "first_s": 0.7, "first_cpu_s": 0.8, "again_s": 0.4}
+    readings = [{**row, "first_parts_s": parts}, {**row, "edit": "nothing", "first_parts_s": parts}]
+    assert "| m | six layers | 700 | 400 | 100 | 200 | 300 | 800 |" in edit.table(readings)
+    said = edit.readme_part(readings)
+    assert "m: six layers 0.70 s; run again, at most 0.40 s." in said and "nothing" not in said

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from source_checks import passes_tools
 from test_pickle_file import dict_of, name, storage, tensor, tuple_of, value, write_zip
 from tiny_models import CASES, Case, fill, make_inputs, read_reference
 
@@ -400,3 +401,15 @@ def test_the_command_line(
     assert main(["run", "net.py:Net", "--dim", "batch=2", "--dim", "seq=4"]) == 0
     said = capsys.readouterr()
     assert "BERT, complete" in said.out + said.err
+
+
+def test_the_tools_find_nothing_in_any_family(tmp_path: Path) -> None:
+    """What ruff and mypy say of the source of every family, as people run them."""
+    files = []
+    for case_name in CASES:
+        folder = tmp_path / case_name
+        folder.mkdir()
+        write_model(folder, case_name)
+        files.append(tmp_path / f"{re.sub('[^0-9a-z]', '_', case_name)}.py")
+        burnx.import_onnx(folder, files[-1])
+    passes_tools(files)

@@ -244,3 +244,45 @@ def test_numbers_that_are_only_equal_are_not_one_parameter(
     assert [each.values for each in merged.parameters] == list(zip(first, second, strict=True))
     types = [[type(value) for value in each.values] for each in merged.parameters]
     assert types == [[type(a), type(b)] for a, b in zip(first, second, strict=True)]
+
+
+def test_a_list_that_differs_in_one_number_is_written_for_each(tmp_path: Path) -> None:
+    net = Net()
+    parts = []
+    for number, wide in enumerate((6, 8, 12)):
+        inner = net.linear(f"heads.{number}.0", "x", (4, wide))
+        inner = net.linear(f"heads.{number}.1", inner, (wide, 4))
+        parts.append(net.add("", "Relu", inner))
+    x = net.add("", "Concat", *parts, axis=1)
+    source = agrees(net.model({"x": [2, 4]}, {"y": x}), tmp_path, {"x": normal(2, 4)})
+    assert "for features in (6, 8, 12)" in source
+    assert source.count("nn.Linear(") == 2
+
+
+def test_the_number_of_a_list_hides_no_parameter_of_its_class(tmp_path: Path) -> None:
+    net = Net()
+    x = "x"
+    for block, narrow in enumerate((4, 5)):
+        parts = []
+        x = net.linear(f"blocks.{block}.stem", x, (4, narrow))
+        for number, wide in enumerate((6, 8, 12)):
+            inner = net.linear(f"blocks.{block}.heads.{number}.0", x, (narrow, wide))
+            inner = net.linear(f"blocks.{block}.heads.{number}.1", inner, (wide, 4))
+            parts.append(net.add(f"blocks/{block}", "Relu", inner))
+        joined = net.add(f"blocks/{block}", "Concat", *parts, axis=1)
+        x = net.linear(f"blocks.{block}.out", joined, (12, 4))
+    source = agrees(net.model({"x": [2, 4]}, {"y": x}), tmp_path, {"x": normal(2, 4)})
+    assert "in (6, 8, 12)" in source
+    assert source.count("class ") == 2
+
+
+def test_a_layer_that_lost_its_scope_stands_between_its_neighbours(tmp_path: Path) -> None:
+    net = Net()
+    x = "x"
+    for block in range(2):
+        inner = net.add(f"blocks/{block}", "Tanh", x)
+        product = net.add("", "MatMul", inner, net.weight(f"val_{block}", 4, 4))
+        x = net.add(f"blocks/{block}", "Add", product, inner)
+    source = agrees(net.model({"x": [2, 4]}, {"y": x}), tmp_path, {"x": normal(2, 4)})
+    assert source.count("nn.Linear(4, 4") == 1
+    assert "nn.Sequential(Block(), Block())" in source

@@ -1,0 +1,286 @@
+"""Nodes that are layers of quantized weights or of bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from burnx.codegen.layer_reading import (
+    Layer,
+    Reader,
+    dtype_option,
+    kernel_of,
+    shape_of,
+    spatial,
+    weights_of,
+)
+from burnx.dtype import dtype_name
+from burnx.graph import Value
+from burnx.types import TensorType
+
+Rule = Callable[[Reader], Layer | None]
+# the inputs of QuantConv and QuantLinear behind the first
+_HELD = {
+    "weight": 1,
+    "weight_scale": 2,
+    "weight_zero_point": 3,
+    "bias": 4,
+    "bias_scale": 5,
+    "bias_zero_point": 6,
+    "output_scale": 7,
+    "output_zero_point": 8,
+}
+# those of QLinearConv and QGemm behind the first, as far as they are the same
+_LEFT = ("input_scale", "input_zero_point", "weight", "weight_scale", "weight_zero_point")
+_AXES = (1, 2, 3)  # that convolutions have
+
+
+def _name(value: Value) -> str:
+    assert isinstance(value.type, TensorType)
+    return dtype_name(value.type.dtype)
+
+
+def _unless(name: str, value: Any, default: Any) -> dict[str, Any]:
+    return {} if value == default else {name: value}
+
+
+def _has_shapes(fields: Mapping[str, Value], shapes: Mapping[str, tuple[int, ...]]) -> bool:
+    """Whether each field that is there has the shape its layer gives it."""
+    return all(shape_of(fields[name]) == shape for name, shape in shapes.items() if name in fields)
+
+
+def _stored(fields: Mapping[str, Value], bias_dtype: str) -> dict[str, Any] | None:
+    """How the weight, bias and output of a layer are stored; None if it has no layer."""
+    weight, scale = fields["weight"], fields["weight_scale"]
+    has_zero = "weight_zero_point" in fields
+    found: dict[str, Any] = {} if "bias" in fields else {"bias": False}
+    found |= {} if has_zero else {"zero_point": False}
+    if ("bias_scale" in fields) != ("bias_zero_point" in fields) and has_zero:
+        return None
+    if "output_scale" not in fields:
+        found["output"] = None
+    elif has_zero:
+        found |= _unless("output", _name(fields["output_zero_point"]), "uint8")
+    found |= _unless("weight_dtype", _name(weight), "int8")
+    if "bias" in fields:
+        found |= _unless("bias_dtype", _name(fields["bias"]), bias_dtype)
+    return found | dtype_option(scale)
+
+
+def _quant_conv(reader: Reader) -> Layer | None:
+    fields = weights_of(reader, _HELD)
+    shape = shape_of(fields["weight"])
+    if len(shape) - 2 not in _AXES:
+        return None
+    options = spatial(reader, len(shape) - 2)
+    stored = _stored(fields, "int32")
+    assert options is not None
+    each = shape_of(fields["weight_scale"])
+    if stored is None or each not in ((), shape[:1]):
+        return None
+    args = (shape[1] * options.get("groups", 1), shape[0], kernel_of(reader, fields["weight"]))
+    options |= {"per_channel": True} if each else {}
+    return Layer(
+        f"QuantConv{len(shape) - 2}d", args, options | stored, fields, (reader.node.inputs[0],)
+    )
+
+
+def _quant_linear(reader: Reader) -> Layer | None:
+    fields = weights_of(reader, _HELD)
+    stored = _stored(fields, "float32")
+    turned = bool(reader.take("turned", 0))
+    scaled, block_size = bool(reader.take("scaled", 0)), reader.take("block_size", 0)
+    if stored is None:
+        return None
+    size = shape_of(fields["weight"])
+    args = size[::-1] if turned else size
+    options: dict[str, Any] = {"turned": True} if turned else {}
+    options |= {"scaled": True} if scaled else {}
+    options |= {"block_size": block_size} if block_size else {}
+    each = shape_of(fields["weight_scale"])
+    if not scaled and not block_size and each:
+        options["per_channel"] = True
+    if scaled and "output_scale" not in fields:
+        stored.pop("zero_point", None)
+    return Layer("QuantLinear", args, options | stored, fields, (reader.node.inputs[0],))
+
+
+def _dynamic_linear(reader: Reader) -> Layer | None:
+    names = {"weight": 1, "weight_scale": 2, "weight_zero_point": 3, "bias": 4}
+    fields = weights_of(reader, names)
+    options: dict[str, Any] = {} if "bias" in fields else {"bias": False}
+    options |= {"per_channel": True} if shape_of(fields["weight_scale"]) else {}
+    options |= {} if "weight_zero_point" in fields else {"zero_point": False}
+    options |= _unless("weight_dtype", _name(fields["weight"]), "int8")
+    options |= dtype_option(fields["weight_scale"])
+    args = shape_of(fields["weight"])
+    return Layer("DynamicQuantLinear", args, options, fields, (reader.node.inputs[0],))
+
+
+def _embedding(reader: Reader) -> Layer | None:
+    fields = weights_of(reader, {"weight": 0, "scale": 1, "zero_point": 2})
+    scaled = bool(reader.take("scaled", 0))
+    options: dict[str, Any] = {"scaled": True} if scaled else {}
+    options |= {} if scaled or "zero_point" in fields else {"zero_point": False}
+    options |= _unless("weight_dtype", _name(fields["weight"]), "uint8")
+    options |= dtype_option(fields["scale"])
+    args = shape_of(fields["weight"])
+    return Layer("QuantEmbedding", args, options, fields, (reader.node.inputs[3],))
+
+
+def _fake_quantize(reader: Reader) -> Layer | None:
+    fields = weights_of(reader, {"scale": 1, "zero_point": 2})
+    shape, axis = shape_of(fields["scale"]), reader.take("axis", 1)
+    if len(shape) > 1:
+        return None
+    options: dict[str, Any] = {"axis": axis} if shape and axis != 1 else {}
+    if "zero_point" not in fields:
+        options["zero_point"] = False
+    else:
+        options |= _unless("quantized", _name(fields["zero_point"]), "uint8")
+    options |= dtype_option(fields["scale"])
+    given = (reader.node.inputs[0],)
+    return Layer("FakeQuantize", shape, options, fields, given, word="quant")
+
+
+def _n_bits(reader: Reader) -> Layer | None:
+    fields = weights_of(reader, {"weight": 1, "scales": 2, "zero_points": 3, "bias": 5})
+    width, rows = reader.take("K", 0), reader.take("N", 0)
+    bits, size = reader.take("bits", 4), reader.take("block_size", 0)
+    blocks = -(-width // size)
+    shapes = {
+        "weight": (rows, blocks, size * bits // 8),
+        "scales": (rows, blocks),
+        "zero_points": (rows, -(-blocks * bits // 8)),
+    }
+    is_packed = "zero_points" not in fields or _name(fields["zero_points"]) == "uint8"
+    if len(reader.node.inputs) > 4 and reader.node.inputs[4] is not None:
+        return None
+    if not is_packed or not _has_shapes(fields, shapes):
+        return None
+    options: dict[str, Any] = {} if bits == 4 else {"bits": bits}
+    options |= _unless("block_size", size, 32)
+    options |= {} if "zero_points" in fields else {"zero_points": False}
+    options |= {"bias": True} if "bias" in fields else {}
+    options |= _unless("accuracy_level", reader.take("accuracy_level", 0), 0)
+    options |= dtype_option(fields["scales"])
+    return Layer("LinearNBits", (width, rows), options, fields, (reader.node.inputs[0],))
+
+
+def _dynamic_lstm(reader: Reader) -> Layer | None:
+    names = {"weight": 1, "recurrence": 2, "bias": 3, "weight_scale": 8, "weight_zero_point": 9}
+    fields = weights_of(reader, {**names, "recurrence_scale": 10, "recurrence_zero_point": 11})
+    directions, inputs, columns = shape_of(fields["weight"])
+    hidden = reader.take("hidden_size", columns // 4)
+    direction = reader.take("direction", "forward")
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(
+        ("weight_scale", "weight_zero_point", "recurrence_scale", "recurrence_zero_point"),
+        (directions,),
+    )
+    shapes["recurrence"] = (directions, hidden, columns)
+    if not _has_shapes(fields, shapes) or columns != 4 * hidden:
+        return None
+    if directions != (2 if direction == "bidirectional" else 1):
+        return None
+    options: dict[str, Any] = {} if direction == "forward" else {"direction": direction}
+    options |= {} if "bias" in fields else {"bias": False}
+    options |= _unless("weight_dtype", _name(fields["weight"]), "int8")
+    options |= dtype_option(fields["weight_scale"])
+    states = list(reader.node.inputs[4:8])
+    while states and states[-1] is None:
+        states.pop()
+    given = (reader.node.inputs[0], *states)
+    count = len(reader.node.outputs)
+    return Layer("DynamicQuantLSTM", (inputs, hidden), options, fields, given, count)
+
+
+# ------------------------------------------------------------------------------- layers of bytes
+def _q_conv(reader: Reader) -> Layer | None:
+    names = (*_LEFT, "output_scale", "output_zero_point", "bias")
+    fields = weights_of(reader, {name: place for place, name in enumerate(names, 1)})
+    shape, each = shape_of(fields["weight"]), shape_of(fields["weight_scale"])
+    sides = dict.fromkeys(names[:2] + names[5:7], ())
+    fits = each in ((), shape[:1]) and _has_shapes(fields, {**sides, "weight_zero_point": each})
+    if len(shape) - 2 not in _AXES or not fits:
+        return None
+    options = spatial(reader, len(shape) - 2)
+    assert options is not None
+    args = (shape[1] * options.get("groups", 1), shape[0], kernel_of(reader, fields["weight"]))
+    options |= _of_bytes(fields) | ({"per_channel": True} if each else {})
+    options |= _unless("output", _name(fields["output_zero_point"]), "uint8")
+    kind = f"QLinearConv{len(shape) - 2}d"
+    return Layer(kind, args, options, fields, (reader.node.inputs[0],))
+
+
+def _of_bytes(fields: Mapping[str, Value]) -> dict[str, Any]:
+    options: dict[str, Any] = {} if "bias" in fields else {"bias": False}
+    options |= _unless("dtype", _name(fields["input_zero_point"]), "uint8")
+    return options | _unless("weight_dtype", _name(fields["weight"]), "int8")
+
+
+def _q_gemm(reader: Reader) -> Layer | None:
+    names = (*_LEFT, "bias", "output_scale", "output_zero_point")
+    fields = weights_of(reader, {name: place for place, name in enumerate(names, 1)})
+    rows, columns = shape_of(fields["weight"])
+    each = shape_of(fields["weight_scale"])
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(names[:2] + names[6:], ())
+    shapes |= {"weight_zero_point": each, "bias": (rows,)}
+    if not reader.take("transB", 0) or each not in ((), (rows,)) or not _has_shapes(fields, shapes):
+        return None
+    options = _of_bytes(fields) | ({"per_channel": True} if each else {})
+    zero_point = fields.get("output_zero_point")
+    options |= _unless("output", None if zero_point is None else _name(zero_point), "uint8")
+    return Layer("QGemm", (columns, rows), options, fields, (reader.node.inputs[0],))
+
+
+def _of_sides(kind: str, *sides: str) -> Rule:
+    """The rule for an operator whose every tensor has a scale and a zero point, its result the last."""
+
+    def rule(reader: Reader) -> Layer | None:
+        places: dict[str, int] = {}
+        for number, side in enumerate(sides):
+            # the result itself is no input
+            start = 3 * number - (1 if side == "output" else 0)
+            places |= {f"{side}_scale": start + 1, f"{side}_zero_point": start + 2}
+        fields = weights_of(reader, places)
+        dtypes = {_name(value) for name, value in fields.items() if name.endswith("point")}
+        is_plain = all(shape_of(value) == () for value in fields.values())
+        if len(fields) != len(places) or len(dtypes) != 1 or not is_plain:
+            return None
+        given = tuple(reader.node.inputs[3 * number] for number in range(len(sides) - 1))
+        if any(value is None or value.is_constant for value in given):
+            return None
+        options = _unless("dtype", dtypes.pop(), "uint8")
+        return Layer(kind, (), options, fields, given, word=_WORDS[kind])
+
+    return rule
+
+
+_WORDS = {
+    "QLinearAdd": "add",
+    "QLinearMul": "mul",
+    "QLinearMatMul": "matmul",
+    "QLinearSigmoid": "sigmoid",
+    "QLinearLeakyRelu": "leaky_relu",
+    "QLinearGlobalAveragePool": "pool",
+}
+_MICROSOFT = "com.microsoft"
+QUANTIZED: dict[tuple[str, str], Rule] = {
+    ("burnx", "QuantConv"): _quant_conv,
+    ("burnx", "QuantLinear"): _quant_linear,
+    ("burnx", "DynamicQuantLinear"): _dynamic_linear,
+    ("burnx", "QuantEmbedding"): _embedding,
+    ("burnx", "FakeQuantize"): _fake_quantize,
+    (_MICROSOFT, "MatMulNBits"): _n_bits,
+    (_MICROSOFT, "DynamicQuantizeLSTM"): _dynamic_lstm,
+    ("", "QLinearConv"): _q_conv,
+    (_MICROSOFT, "QGemm"): _q_gemm,
+    (_MICROSOFT, "QLinearAdd"): _of_sides("QLinearAdd", "left", "right", "output"),
+    (_MICROSOFT, "QLinearMul"): _of_sides("QLinearMul", "left", "right", "output"),
+    ("", "QLinearMatMul"): _of_sides("QLinearMatMul", "left", "right", "output"),
+    (_MICROSOFT, "QLinearSigmoid"): _of_sides("QLinearSigmoid", "input", "output"),
+    (_MICROSOFT, "QLinearLeakyRelu"): _of_sides("QLinearLeakyRelu", "input", "output"),
+    (_MICROSOFT, "QLinearGlobalAveragePool"): _of_sides(
+        "QLinearGlobalAveragePool", "input", "output"
+    ),
+}

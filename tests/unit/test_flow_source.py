@@ -1,0 +1,99 @@
+"""If, Loop and Scan in generated source: as Python's own statements, and as good as the model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.parser
+import onnxruntime
+import pytest
+from random_flow import random_flow
+
+import burnx
+from burnx.exporter.onnx_model import export_model
+
+HEAD = '<ir_version: 9, opset_import: ["" : 18]>\n'
+LOOP = "agraph (float[3] x, int64 n) => (float[3] y, float[K, 3] ys) <bool yes = {1}> {%s}"
+SOURCES = {
+    "for i in range(n):": LOOP
+    % """y, ys = Loop (n, yes, x) <body = b (int64 i, bool c, float[3] s) => (bool d, float[3] t, float[3] u)
+    { d = Identity (c) f = Cast <to = 1> (i) t = Add (s, f) u = Mul (t, x) }>""",
+    "break": LOOP
+    % """y, ys = Loop (n, yes, x) <body = b (int64 i, bool c, float[3] s) => (bool d, float[3] t, float[3] u)
+    { t = Add (s, s) u = Neg (t) m = ReduceMax <keepdims = 0> (t)
+      limit = Constant <value_float = 9.0> () d = Less (m, limit) }>""",
+    "while True:": LOOP
+    % """k = Neg (x) y, ys = Loop (, , k) <body = b (int64 i, bool c, float[3] s) => (bool d, float[3] t, float[3] u)
+    { t = Sub (s, s) u = Identity (x) m = ReduceMax <keepdims = 0> (t)
+      limit = Constant <value_float = 9.0> () d = Greater (m, limit) }>""",
+    "while going:": LOOP
+    % """go = Greater (n, n) y, ys = Loop (, go, x) <body = b (int64 i, bool c, float[3] s) => (bool d, float[3] t, float[3] u)
+    { t = Add (s, s) u = Identity (x) d = Identity (c) e = Not (c) }>""",
+    "range(ops.identity(4))": LOOP
+    % """k = Constant <value_int = 4> () y, ys = Loop (k, , x) <body = b (int64 i, bool c, float[3] s) => (bool c, float[3] t, float[3] u)
+    { t = Add (s, s) u = Neg (s) }>""",
+    "loop(": LOOP
+    % """go = Greater (n, n) y, ys = Loop (n, go, x) <body = b (int64 i, bool c, float[3] s) => (bool d, float[3] t, float[3] u)
+    { t = Add (s, s) u = Identity (x) d = Identity (c) }>""",
+    "in zip(x, reversed(x)):": """agraph (float[2, 3] x, float[3] k) => (float[3] y, float[2, 3] ys) {
+    y, ys = Scan (k, x, x) <num_scan_inputs = 2, scan_input_directions = [0, 1], body = b
+    (float[3] s, float[3] p, float[3] q) => (float[3] t, float[3] u) { t = Add (s, p) u = Sub (t, q) }>}""",
+    "scan(": """agraph (float[3, 2] x, float[3] k) => (float[3] y, float[2, 3] ys) {
+    y, ys = Scan (k, x) <num_scan_inputs = 1, scan_input_axes = [1], body = b
+    (float[3] s, float[3] p) => (float[3] t, float[3] u) { t = Add (s, p) u = Identity (t) }>}""",
+    "    elif ": """agraph (float[3] x, bool p, bool q) => (float[3] y) {
+    y = If (p) <then_branch = g () => (float[3] a) {a = Add (x, x)}, else_branch = g () => (float[3] b)
+    {b = If (q) <then_branch = g () => (float[3] c) {c = Neg (x)}, else_branch = g () => (float[3] d) {d = Identity (x)}>}>}""",
+}
+
+
+def example(value: Any, n: int) -> np.ndarray[Any, Any]:
+    kind = value.type.tensor_type
+    shape = [dim.dim_value for dim in kind.shape.dim]
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type)
+    whole = np.arange(np.prod(shape, dtype=int)).reshape(shape) + n
+    return np.asarray(whole, dtype)
+
+
+def check_source(text: str, tmp_path: Path, number: int = 0) -> str:
+    """The source of a model, which runs and is exported as the model itself."""
+    model = onnx.parser.parse_model(text)
+    path, source = tmp_path / f"flow_{number}.onnx", tmp_path / f"flow_{number}.py"
+    onnx.save(model, path)
+    burnx.import_onnx(path, source)
+    original = burnx.load(path, device="reference")
+    made = burnx.load(f"{source}:Model", device="reference")
+    back = onnxruntime.InferenceSession(export_model(made.graph).SerializeToString())
+    for n in (0, 3):
+        inputs = {each.name: example(each, n) for each in model.graph.input}
+        expected = list(original.run(inputs).values())
+        for results in (made.run(inputs).values(), back.run(None, inputs)):
+            for result, value in zip(results, expected, strict=True):
+                np.testing.assert_allclose(result, value, rtol=1e-4, atol=1e-5)
+    return source.read_text()
+
+
+@pytest.mark.parametrize("said", SOURCES)
+def test_source_of_a_loop_or_branch(said: str, tmp_path: Path) -> None:
+    source = check_source(HEAD + SOURCES[said], tmp_path)
+    assert said in source
+    assert ("@script" in source) is (said not in ("loop(", "scan("))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_source_of_random_flow(seed: int, tmp_path: Path) -> None:
+    check_source(random_flow(seed), tmp_path, seed)
+
+
+def test_generated_source_is_edited_by_hand(tmp_path: Path) -> None:
+    source = check_source(HEAD + SOURCES["break"], tmp_path)
+    path = tmp_path / "edited.py"
+    assert "< 9.0" in source
+    path.write_text(source.replace("< 9.0", "< 1000.0").partition("\n")[2])
+    x = np.ones(3, np.float32)
+    results = burnx.load(f"{path}:Model").run({"x": x, "n": np.array(6, np.int64)})
+    np.testing.assert_allclose(results["y"], x * 64)
+    assert results["ys"].shape == (6, 3)
