@@ -146,7 +146,6 @@ def with_defaults(kind: str, options: Mapping[str, Any]) -> dict[str, Any]:
     return {**defaults, **options}
 
 
-# ------------------------------------------------------------------------------- which numbers, and what they are called
 def _numbers(body: Body, known: Mapping[str, Sequence[str]]) -> list[tuple[Number, str, bool]]:
     found: list[tuple[Number, str, bool]] = []
 

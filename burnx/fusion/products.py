@@ -274,7 +274,11 @@ def lanes_of(
     order = (*side.batch, *side.inner, *side.free)
     found = strided(scheduler, at, side.var, index, sums, order)
     names = [name for axis in side.free if (name := symbol_name(index[axis])) is not None]
-    if scheduler.traits.lanes == 1 or not names or any(coefficient(found.index, _symbol(name))[0] == 1 for name in names):
+    if (
+        scheduler.traits.lanes == 1
+        or not names
+        or any(coefficient(found.index, _symbol(name))[0] == 1 for name in names)
+    ):
         return found
     return at.load(copied(scheduler, side.var, sums, order), index)
 
