@@ -44,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"exported in {time.perf_counter() - started:.0f} s", flush=True)
         for name, reason in failures.items():
             print(f"{name}: not exported: {reason}", flush=True)
-        rows = list(_rows(options, files))
+        rows = [{**row, "scratch": scratch} for row in _rows(options, files)]
         print(HEAD, flush=True)
         results = []
         for found in _measure_all(rows, options):

@@ -108,17 +108,17 @@ def _open_burnx(row: Mapping[str, Any], inputs: list[Any], found: dict[str, Any]
 
     where = burnx.Device(row["device"])
     given = [where.put(each.cpu().numpy()) for each in inputs]
-    with tempfile.TemporaryDirectory(prefix="burnx-cuda-") as folder:
-        os.environ["BURNX_CACHE"] = f"{folder}/burnx"
-        os.environ["CUPY_CACHE_DIR"] = f"{folder}/cupy"
-        for caches in ("cold", "warm"):
-            _forget_functions(row["device"])
-            model = None
-            started = time.perf_counter()
-            model = burnx.load(row["file"], device=where)
-            found[f"burnx_{caches}_load_ms"] = (time.perf_counter() - started) * 1e3
-            _finished(model(*given))
-            found[f"burnx_{caches}_ms"] = (time.perf_counter() - started) * 1e3
+    folder = tempfile.mkdtemp(prefix="burnx-cuda-", dir=row["scratch"])
+    os.environ["BURNX_CACHE"] = f"{folder}/burnx"
+    os.environ["CUPY_CACHE_DIR"] = f"{folder}/cupy"
+    for caches in ("cold", "warm"):
+        _forget_functions(row["device"])
+        model = None
+        started = time.perf_counter()
+        model = burnx.load(row["file"], device=where)
+        found[f"burnx_{caches}_load_ms"] = (time.perf_counter() - started) * 1e3
+        _finished(model(*given))
+        found[f"burnx_{caches}_ms"] = (time.perf_counter() - started) * 1e3
     return partial(_call_burnx, model, given)
 
 

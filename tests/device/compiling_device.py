@@ -13,8 +13,8 @@ from threading import RLock
 from typing import Any
 from weakref import WeakSet
 
-import nvrtc
 import numpy as np
+import nvrtc
 import pytest
 
 from burnx.gpu.code import Code, Limits
