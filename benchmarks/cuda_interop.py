@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,39 +35,49 @@ def checks(device: str) -> Iterator[tuple[str, Callable[[], bool]]]:
     no_copies = cupy.cuda.Stream(non_blocking=True)
     for name, x in given.items():
         y, same = model(x)
-        yield f"{name}: outputs stay there", lambda y=y: y.device == device
-        yield f"{name}: values", lambda y=y: np.allclose(y.numpy(), Y)
-        yield f"{name}: no output is the input", lambda s=same, x=x: _address(s) != _address(x)
-        yield (
-            f"{name}: cupy.from_dlpack is the memory",
-            lambda y=y: cupy.from_dlpack(y).data.ptr == _address(y),
-        )
-        yield (
-            f"{name}: torch.from_dlpack is the memory",
-            lambda y=y: torch.from_dlpack(y).data_ptr() == _address(y),
-        )
-        yield (
-            f"{name}: torch.as_tensor is the memory",
-            lambda y=y: torch.as_tensor(y, device="cuda").data_ptr() == _address(y),
-        )
-        yield (
-            f"{name}: cupy.asarray is the memory",
-            lambda y=y: cupy.asarray(y).data.ptr == _address(y),
-        )
-    yield "a capsule keeps the memory", lambda: _outlives(model, cupy, torch)
+        yield f"{name}: outputs stay there", partial(_is, y.device, device)
+        yield f"{name}: values", partial(np.allclose, y.numpy(), Y)
+        yield f"{name}: no output is the input", partial(_differ, same, x)
+        yield f"{name}: cupy.from_dlpack is the memory", partial(_same, cupy.from_dlpack, y)
+        yield f"{name}: torch.from_dlpack is the memory", partial(_same, torch.from_dlpack, y)
+        yield f"{name}: torch.as_tensor is the memory", partial(_same, _as_cuda_tensor, y)
+        yield f"{name}: cupy.asarray is the memory", partial(_same, cupy.asarray, y)
+    yield "a capsule keeps the memory", partial(_outlives, model, cupy, torch)
     yield "a strided input", lambda: np.allclose(model(given["cupy"].T.copy().T)[0].numpy(), Y)
-    yield "an input that is not ready yet", lambda: _waits(model, cupy, no_copies)
-    yield "an input that is written to afterwards", lambda: _is_taken(model, torch)
+    yield "an input that is not ready yet", partial(_waits, model, cupy, no_copies)
+    yield "an input that is written to afterwards", partial(_is_taken, model, torch)
     compiled = burnx.compile(lambda t: t * 2, device)
     for name, x in given.items():
         doubled = compiled(x)
         yield f"{name}: compiled", partial(_are, doubled, X * 2)
         yield f"{name}: what is compiled leaves", partial(_same, torch.from_dlpack, doubled)
         yield f"{name}: plain calls", partial(_are, doubled + 1, X * 2 + 1)
-    yield "half precision", lambda: _half(burnx, cupy, device)
-    yield "bfloat16", lambda: _bfloat(burnx, torch, device)
-    yield "a model on the cpu refuses", lambda: _refuses(model.to("cpu"), given["torch"])
-    yield "a gradient is refused", lambda: _refuses(model, given["torch"].clone().requires_grad_())
+    yield "half precision", partial(_half, burnx, cupy, device)
+    yield "bfloat16", partial(_bfloat, burnx, torch, device)
+    yield "a model on the cpu refuses", partial(_refuses, model.to("cpu"), given["torch"])
+    yield "a gradient is refused", partial(_refuses, model, given["torch"].clone().requires_grad_())
+
+
+def _is(found: Any, wanted: Any) -> bool:
+    return bool(found == wanted)
+
+
+def _are(found: Any, wanted: Any) -> bool:
+    return bool(np.allclose(found.numpy(), wanted))
+
+
+def _same(taken: Callable[[Any], Any], array: Any) -> bool:
+    return _address(taken(array)) == _address(array)
+
+
+def _differ(one: Any, other: Any) -> bool:
+    return _address(one) != _address(other)
+
+
+def _as_cuda_tensor(array: Any) -> Any:
+    import torch
+
+    return torch.as_tensor(array, device="cuda")
 
 
 def _address(value: Any) -> int:
