@@ -41,8 +41,9 @@ def test_kernels_of_some_tests_compile() -> None:
 
 
 @pytest.mark.suite
-def test_kernels_of_a_tenth_of_the_tests_compile() -> None:
-    assert compile_tests(one_of(10)) > 150
+@pytest.mark.parametrize("part", range(5))
+def test_kernels_of_a_tenth_of_the_tests_compile(part: int) -> None:
+    assert compile_tests(one_of(10)[part::5]) > 30
 
 
 @pytest.mark.models
