@@ -167,7 +167,9 @@ class Builder(Writer):
         self.env.update(zip(node.outputs, outputs, strict=False))
 
     def lookup(self, value: Value) -> Tensor:
-        """The tensor that a value of the graph has become."""
+        """The tensor that a value of the graph has become; an input is one though its value is known."""
+        if value in self.env:
+            return self.env[value]
         if value.array is not None:
             if isinstance(value.type, TensorType):
                 return self.constant(value.array)

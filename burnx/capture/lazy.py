@@ -10,7 +10,7 @@ from typing import Any
 
 from burnx.capture.recorder import GraphRecorder
 from burnx.dtype import as_array
-from burnx.graph import Graph, Node, Value, uses
+from burnx.graph import KNOWN_ELEMENTS, Graph, Node, Value, uses
 from burnx.lowering import lower
 from burnx.ops import operator as operator_module
 from burnx.runtime.device import Device, enter, find_device, prepare
@@ -69,10 +69,12 @@ class LazyRecorder(GraphRecorder):
         if not missing:
             return
         where, nodes = find_device(self.where), needed_nodes(missing)
-        given = list(_held_by(nodes))
+        given = list(_given_to(nodes, where))
         graph = Graph("call", given, missing, nodes=nodes)
         program = lower(graph, [value.type for value in given])
-        arrays = [enter("", value.held, where) for value in given]
+        arrays = [
+            value.array if value.held is None else enter("", value.held, where) for value in given
+        ]
         for value, result in zip(missing, prepare(program, where)(arrays), strict=True):
             value.producer = None
             if isinstance(result, DeviceArray):
@@ -89,10 +91,27 @@ def _is_known(value: Value) -> bool:
     return value.array is not None or value.held is not None or is_empty
 
 
-def _held_by(nodes: Sequence[Node]) -> dict[Value, None]:
-    """What nodes read that lies on a device, and nowhere else."""
+def _given_to(nodes: Sequence[Node], where: Device) -> dict[Value, None]:
+    """What nodes read that is given to the program: what lies on a device, and nowhere else.
+
+    For a device with a driver large arrays, too: with constants the program would be worked out before it gets there.
+    """
     read = (value for node in nodes for value in uses(node))
-    return {value: None for value in read if value.held is not None and value.array is None}
+    found = {value: None for value in read if value.held is not None and value.array is None}
+    if ":" in where.name:
+        direct = (value for node in nodes for value in node.inputs if value is not None)
+        found |= {value: None for value in direct if _is_large(value)}
+    return found
+
+
+def _is_large(value: Value) -> bool:
+    array = value.array
+    return (
+        isinstance(value.type, TensorType)
+        and array is not None
+        and array.size > KNOWN_ELEMENTS
+        and array.dtype.kind != "O"
+    )
 
 
 def needed_nodes(values: Sequence[Value]) -> list[Node]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +41,9 @@ def conformance_command(
     """Run the backend tests of the installed onnx package, or cases generated from its schemas."""
     from burnx.conformance import report, suite
     from burnx.conformance.results import merge_results, read_results
-    from burnx.runtime.device import find_device
+    from burnx.conformance.workers import ask_child
 
-    names = (options["device"] or "").split(",") if options["device"] else [None]
-    options["device"] = ",".join(find_device(name and name.strip()).name for name in names)
+    options["device"] = ask_child(partial(_names_of, options["device"]))
     writers = {"html": report.render_html, "markdown": report.render_markdown}
     files = {kind: options.pop(kind) for kind in writers}
     options["jobs"] = options["jobs"] or max(1, len(os.sched_getaffinity(0)))
@@ -60,6 +60,14 @@ def conformance_command(
             console.notice(f"wrote {path}")
     console.say(_counts(results))
     console.result(results)
+
+
+def _names_of(listed: str | None) -> str:
+    """The full names of devices, with commas; without any, that of the default one."""
+    from burnx.runtime.device import find_device
+
+    names = listed.split(",") if listed else [None]
+    return ",".join(find_device(name and name.strip()).name for name in names)
 
 
 def _counts(results: Mapping[str, Any]) -> str:

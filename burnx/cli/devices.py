@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from burnx.cli.console import Console, json_option, table
@@ -14,5 +16,14 @@ from burnx.cli.rooms import list_devices
 def devices_command(console: Console, /) -> None:
     """List what models can run on here."""
     found = list_devices()
-    console.say(table(["device", "about"], [[each.name, each.about] for each in found]))
-    console.result({"devices": [{"device": each.name, "about": each.about} for each in found]})
+    rows = [
+        [each.name, each.about, each.driver, f"{each.memory_bytes / 1e9:.3g} GB", str(each.units)]
+        for each in found
+    ]
+    console.say(table(["device", "about", "driver", "memory", "units"], rows))
+    console.result({"devices": [_described(each) for each in found]})
+
+
+def _described(device: Any) -> dict[str, Any]:
+    facts = ("about", "driver", "memory_bytes", "units")
+    return {"device": device.name, **{name: getattr(device, name) for name in facts}}

@@ -41,9 +41,15 @@ def render(facts: Mapping[str, Any]) -> list[str]:
         lines.append(f"at sizes     {sizes} (--dim NAME=N sets one)")
     if facts.get("unknown"):
         lines.append(f"not counted  {len(facts['unknown'])} nodes: {_some(facts['unknown'])}")
-    lines += [f"placement    {row}" for row in facts.get("placement", ())]
+    if "device" in facts:
+        lines.append(f"placement    {_placement_text(facts['device'], facts['placement'])}")
+    lines += [f"in Python    {row}" for row in facts.get("placement", ())]
     lines += [f"unsupported  {row}" for row in facts["unsupported"]]
     return lines
+
+
+def _placement_text(device: str, foreign: Sequence[str]) -> str:
+    return f"all on {device} but what follows" if foreign else f"all on {device}"
 
 
 _FIGURES = (
@@ -66,6 +72,7 @@ def _loaded_facts(console: Console, request: ModelRequest) -> dict[str, Any]:
         "inputs": [_described(value) for value in model.inputs],
         "outputs": [_described(value) for value in model.outputs],
         **facts,
+        "device": model.device.name,
         "placement": [f"{name}: {count}" for name, count in model.placement().items()],
         "unsupported": [],
     }

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from burnx.cli.options import ModelRequest, model_options
 from burnx.cli.rooms import declared_inputs, export_network, inputs_for, load_model, load_network
 
 if TYPE_CHECKING:
+    from burnx.conformance.pairs import PairVerdict
     from burnx.conformance.verify import DeviceVerdict, Verdict
 
 _MAX_THREADS = 2
@@ -29,23 +31,25 @@ _MAX_THREADS = 2
 def verify_command(
     console: Console, /, request: ModelRequest, rtol: float | None, atol: float | None
 ) -> int:
-    """Compare MODEL with onnxruntime; name the first node where they part."""
+    """Compare MODEL with onnxruntime, and devices with each other; name the first node where they part."""
+    from burnx.conformance.pairs import Keeper, compare_devices
     from burnx.conformance.verify import Comparison, verify_model
 
-    def load(model: str, device: str | None) -> Any:
-        return load_model(request, model, device)
-
+    kept = Keeper(request.model, partial(load_model, request))
     with console.working(f"loading {request.model}"):
         first = load_model(request)
     inputs = inputs_for(first, request, console)
     with as_onnx(request.model, inputs, console) as path:
         threads = min(request.threads or 1, _MAX_THREADS)
-        comparison = Comparison(request.model, path, inputs, load, (rtol, atol), threads)
+        comparison = Comparison(request.model, path, inputs, kept.open, (rtol, atol), threads)
         with console.working(f"comparing {request.model}"):
             verdict = verify_model(comparison, request.devices or (first.device.name,))
+            pairs = compare_devices(comparison, kept)
     show_verdict(console, request.model, verdict)
-    console.result({"model": request.model, **verdict.as_json()})
-    return 0 if verdict.agrees else 1
+    show_pairs(console, request.model, pairs)
+    between = [pair.as_json() for pair in pairs]
+    console.result({"model": request.model, **verdict.as_json(), "between": between})
+    return 0 if verdict.agrees and all(pair.agrees for pair in pairs) else 1
 
 
 @contextmanager
@@ -75,6 +79,19 @@ def show_verdict(console: Console, model: str, verdict: Verdict) -> None:
             console.say(f"{model} on {device.device} agrees with {against}: {outputs}")
         else:
             console.notice(f"error: {model} on {device.device} {_fault(device, against)}")
+
+
+def show_pairs(console: Console, model: str, pairs: Sequence[PairVerdict]) -> None:
+    """Say which devices agree with each other; what differs goes to stderr as well as the exit status."""
+    for pair in pairs:
+        first, second = pair.devices
+        if pair.agrees:
+            console.say(f"{model} on {first} agrees with {second}")
+            continue
+        outputs = "; ".join(f"output {name!r}: {item}" for name, item in pair.differences.items())
+        console.notice(
+            f"error: {model} on {second} differs from {first}: {outputs}; {pair.diverging}"
+        )
 
 
 def _fault(device: DeviceVerdict, against: str) -> str:

@@ -57,6 +57,31 @@ Labour = Callable[[Task, Callable[[str], None], Callable[[str, Result], None]], 
 """Does a task: calls the first function before each step, the second with its result."""
 
 
+def ask_child(function: Callable[[], Result]) -> Result:
+    """What a function gives in a forked process; what it raises is raised here.
+
+    Drivers of devices do not survive a fork, so that the process that forks workers must not wake one.
+    """
+    ours, theirs = _FORK.Pipe()
+
+    def answer() -> None:
+        try:
+            theirs.send((function(), None))
+        except Exception as error:
+            theirs.send((None, error))
+
+    process = _FORK.Process(target=answer)
+    process.start()
+    theirs.close()
+    try:
+        found, error = ours.recv()
+    finally:
+        process.join()
+    if error is not None:
+        raise error
+    return found
+
+
 def run_tasks(
     tasks: Sequence[Task], labour: Labour[Result], jobs: int, timeout_s: float
 ) -> Iterator[Step[Result]]:

@@ -20,12 +20,12 @@ from burnx.dtype import (
     uint32,
     uint64,
 )
-from burnx.errors import BurnxError
+from burnx.errors import UnsupportedError
 from burnx.gpu.dialects import Dialect
 
 
-class Unsupported(BurnxError):
-    """A kernel holds something that this emitter has no text for; the caller runs it another way."""
+class Unsupported(UnsupportedError):
+    """A kernel holds something that this emitter has no text for."""
 
 
 def is_signed(dtype: DType) -> bool:

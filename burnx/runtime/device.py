@@ -6,14 +6,14 @@ import importlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from burnx.dtype import as_array
-from burnx.errors import DeviceError, InputError, ModelError
+from burnx.errors import DeviceError, InputError, ModelError, UnsupportedError
 from burnx.files import MappedFile
 from burnx.graph import Graph
 from burnx.program import Program
@@ -138,14 +138,18 @@ def enter(name: str, value: Any, where: Device) -> Any:
 
 @dataclass(slots=True, eq=False)
 class Executable:
-    """A program ready to run on a device."""
+    """A program ready to run on a device; ``instead`` makes the runner of another one for what the device cannot."""
 
     program: Program
     runner: Runner
+    instead: Callable[[], Runner] | None = None
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
-        """The outputs; none of them shares memory with an input or a constant."""
-        results = self.runner.run(self.program, inputs)
+        """The outputs; none of them shares memory with an input or a constant.
+
+        Raises: DeviceError, UnsupportedError if the device cannot run it and nothing else was asked to.
+        """
+        results = self._run(inputs)
         seen: set[int] = set()
         there = next((each.driver for each in inputs if isinstance(each, DeviceArray)), None)
         try:
@@ -153,6 +157,22 @@ class Executable:
         except MemoryError as error:
             raise ModelError(f"not enough memory for the outputs: {error}") from error
         return owned if there is None else _left_there(owned, inputs, there)
+
+    def _run(self, inputs: Sequence[Any]) -> list[Any]:
+        try:
+            return self.runner.run(self.program, inputs)
+        except (DeviceError, UnsupportedError):
+            if self.instead is None:
+                raise
+            self.runner, self.instead = self.instead(), None
+        return self.runner.run(
+            self.program, [_on_host(each) if is_array(each) else each for each in inputs]
+        )
+
+
+def _on_host(value: Any) -> Array:
+    found: Array = value.numpy() if isinstance(value, DeviceArray) else value
+    return found
 
 
 _NONE: Mapping[str, Any] = {}
@@ -194,12 +214,22 @@ def prepare(
 ) -> Executable:
     """Make a program ready to run on a device; ``options`` are ``RunOptions`` that have been checked.
 
-    ``slot`` is where it is to be kept.
+    ``slot`` is where it is to be kept.  What the device cannot run, the device of ``fallback`` does, if one is named.
     Raises: UsageError if ``BURNX_THREADS`` is not a number of threads.
     """
+    options = options or _NONE
+    other = find_device(options["fallback"]) if options.get("fallback") else where
+    instead = None if other == where else partial(_make_runner, program, other, options)
+    return Executable(program, _make_runner(program, where, options, slot), instead)
+
+
+def _make_runner(
+    program: Program, where: Device, options: Mapping[str, Any], slot: Any = None
+) -> Runner:
     kept = () if slot is None else (slot,)
     named = {"name": where.name} if ":" in where.name else {}
-    return Executable(program, _room(where).prepare(program, options or _NONE, *kept, **named))
+    made: Runner = _room(where).prepare(program, options, *kept, **named)
+    return made
 
 
 def open_kept(

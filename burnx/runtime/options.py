@@ -12,8 +12,9 @@ from burnx.runtime.device import find_device
 class RunOptions(TypedDict, total=False):
     """``threads`` of the CPU, the device to ``fallback`` to, ``fuse`` and ``tune`` for compiled devices.
 
-    ``no_lift`` names passes to leave out.  A device without kernels of its own has nothing to fuse or tune; compiled
-    ones run in Python what they have no kernels for, with nothing to fall back from.
+    ``no_lift`` names passes to leave out.  A device without kernels of its own has nothing to fuse or tune.  Python
+    carries out what a device has no kernels for (``placement`` lists it); a program whose kernels a device does not take
+    is an error, unless ``fallback`` names a device that runs it instead.
     """
 
     threads: int | None
