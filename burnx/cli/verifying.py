@@ -74,7 +74,9 @@ def show_verdict(console: Console, model: str, verdict: Verdict) -> None:
     because = f" ({verdict.judge.why})" if verdict.judge.why else ""
     against = f"{verdict.judge.name}{because}"
     for device in verdict.devices:
-        if device.agrees:
+        if device.notice:
+            console.notice(f"{model} on {device.device} {device.notice}")
+        elif device.agrees:
             outputs = ", ".join(map(repr, verdict.outputs))
             console.say(f"{model} on {device.device} agrees with {against}: {outputs}")
         else:
@@ -95,7 +97,9 @@ def show_pairs(console: Console, model: str, pairs: Sequence[PairVerdict]) -> No
 
 
 def _fault(device: DeviceVerdict, against: str) -> str:
+    from burnx.conformance.verify import differences_text
+
     if device.error:
         return f"failed: {device.error}"
-    outputs = "; ".join(f"output {name!r}: {item}" for name, item in device.differences.items())
+    outputs = differences_text(device.differences)
     return f"differs from {against}: {outputs}; {device.diverging}"

@@ -35,13 +35,18 @@ class Judge:
     run: Run
     why: str = ""
 
+    @property
+    def optimises(self) -> bool:
+        """Whether it rewrites a graph before it runs it."""
+        return not self.why
+
 
 def has_onnxruntime() -> bool:
     return importlib.util.find_spec("onnxruntime") is not None
 
 
-def open_onnxruntime(path: str | bytes, threads: int = 1) -> Run:
-    """``path``, or the bytes of a model, loaded in onnxruntime on the CPU.
+def open_onnxruntime(path: str | bytes, threads: int = 1, optimised: bool = True) -> Run:
+    """``path``, or the bytes of a model, loaded in onnxruntime on the CPU; with or without its optimiser.
 
     Raises: DeviceError if onnxruntime is not installed; its own errors if it refuses the model.
     """
@@ -52,6 +57,8 @@ def open_onnxruntime(path: str | bytes, threads: int = 1) -> Run:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = threads
+    if not optimised:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(path, options, ["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
     gives_plain = _gives_plain(session)
@@ -101,6 +108,26 @@ def judge_model(
         raise VerifyError(
             f"no other engine runs {path}: {why}; the reference evaluator: {first_line(error)}"
         ) from error
+
+
+def plain_outputs(
+    path: str, inputs: Mapping[str, Any], threads: int = 1
+) -> tuple[str, dict[str, Any]] | None:
+    """What the nodes of a file give as they stand there, and who says so: onnxruntime without its optimiser, else
+    the reference evaluator; None if neither runs them."""
+    steps: tuple[tuple[str, Callable[[], Run]], ...] = (
+        (
+            "onnxruntime without its optimiser",
+            lambda: open_onnxruntime(path, threads, optimised=False),
+        ),
+        ("the reference evaluator of onnx", lambda: open_reference(path)),
+    )
+    for name, opened in steps:
+        try:
+            return name, opened()(inputs)
+        except Exception:  # its error types are not public; the next one is asked
+            continue
+    return None
 
 
 def is_numpy_dtype(dtype: DType) -> bool:

@@ -8,7 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from burnx.conformance.engines import Judge, judge_model, open_onnxruntime, open_reference
+from burnx.conformance.engines import (
+    Judge,
+    judge_model,
+    open_onnxruntime,
+    open_reference,
+    plain_outputs,
+)
 from burnx.conformance.tolerance import Difference, close
 from burnx.errors import BurnxError
 
@@ -18,13 +24,18 @@ Limits = tuple[float | None, float | None]
 
 @dataclass(frozen=True, slots=True)
 class DeviceVerdict:
-    """What one device gave: the outputs that differ, or the error it ended in."""
+    """What one device gave: the outputs that differ, or the error it ended in.
+
+    ``notice`` is there if it agrees with the nodes as they stand in the file, and not with what an optimiser made of
+    them.
+    """
 
     device: str
     differences: Mapping[str, Difference] = field(default_factory=dict)
     diverging: str = ""
     node: str = ""
     error: str = ""
+    notice: str = ""
 
     @property
     def agrees(self) -> bool:
@@ -107,8 +118,35 @@ def _verify_on(
     differences = compare_outputs(expected, actual, comparison.limits)
     if not differences:
         return DeviceVerdict(label)
+    notice = _optimiser_notice(comparison, judge, actual, differences)
+    if notice:
+        return DeviceVerdict(label, notice=notice)
     node, text = _explained(comparison, device, judge)
     return DeviceVerdict(label, differences, text, node)
+
+
+def _optimiser_notice(
+    comparison: Comparison,
+    judge: Judge,
+    actual: Mapping[str, Any],
+    differences: Mapping[str, Difference],
+) -> str:
+    """The sentence that says that only the other engine's optimiser differs; empty if burnx does."""
+    if not judge.optimises:
+        return ""
+    plain = plain_outputs(comparison.path, comparison.inputs, comparison.threads)
+    if plain is None or compare_outputs(plain[1], actual, comparison.limits):
+        return ""
+    return (
+        f"agrees with {plain[0]}; its optimised levels differ: {differences_text(differences)}"
+        if plain[0].startswith("onnxruntime")
+        else f"agrees with {plain[0]}; onnxruntime differs, and does not run the model without "
+        f"its optimiser: {differences_text(differences)}"
+    )
+
+
+def differences_text(differences: Mapping[str, Difference]) -> str:
+    return "; ".join(f"output {name!r}: {item}" for name, item in differences.items())
 
 
 def _explained(comparison: Comparison, device: str | None, judge: Judge) -> tuple[str, str]:
@@ -138,6 +176,7 @@ def _device_json(device: DeviceVerdict) -> dict[str, Any]:
         "node": device.node,
         "diverging": device.diverging,
         "error": device.error,
+        "notice": device.notice,
     }
 
 

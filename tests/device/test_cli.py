@@ -29,6 +29,19 @@ g (float[batch, 3] x, float[batch, 4] bias) => (float[batch, 4] y)
 }
 """
 
+# bytes of a scale of 0.01, and of those bytes of a scale of 10: at most 2.55, so that all become 0
+TWICE_QUANTISED = """
+<ir_version: 8, opset_import: ["": 17]>
+g (float[4] x) => (float[4] y)
+<float fine = {0.01}, float coarse = {10}, uint8 zero = {0}>
+{
+    a = QuantizeLinear(x, fine, zero)
+    b = DequantizeLinear(a, fine, zero)
+    c = QuantizeLinear(b, coarse, zero)
+    y = DequantizeLinear(c, coarse, zero)
+}
+"""
+
 FAILING_FORWARD = """from burnx import Input, nn
 class Model(nn.Module):
     inputs = (Input("x", "float32", (1,)),)
@@ -155,6 +168,31 @@ def test_verify_names_the_first_node_that_parts(
     assert (
         "Gemm" in again["devices"]["reference"]["diverging"]
     )  # what MatMul and Add were lifted to
+
+
+def test_verify_does_not_blame_burnx_for_another_optimiser(
+    model: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """onnxruntime's optimiser makes one pair of the two, of the wrong range; its nodes give what burnx gives."""
+    onnx.save(parser.parse_model(TWICE_QUANTISED), "q.onnx")
+    np.savez("in.npz", x=np.float32([0.014, 1.5, 2.5, 70]))
+    verdict = answer(capsys, "verify", "q.onnx", "--input", "@in.npz")
+    (found,) = verdict["devices"].values()
+    assert verdict["agrees"] is True
+    assert found["notice"].startswith("agrees with onnxruntime without its optimiser")
+    assert "its optimised levels differ: output 'y': 4 of 4 elements" in found["notice"]
+    assert main(["verify", "q.onnx", "--input", "@in.npz"]) == 0
+    assert "agrees with onnxruntime without its optimiser" in capsys.readouterr().err
+    right = PRIMITIVES["map"]
+
+    def evaluate(*arrays: np.ndarray, **attributes: Any) -> Any:
+        return right.evaluate(*arrays, **attributes) + arrays[0].dtype.type(1)
+
+    monkeypatch.setitem(PRIMITIVES, "map", replace(right, evaluate=evaluate))
+    arguments = ("verify", "q.onnx", "--input", "@in.npz", "--device", "reference")
+    wrong = answer(capsys, *arguments, status=1)["devices"]["reference"]
+    assert (wrong["notice"], wrong["agrees"]) == ("", False)
+    assert "Linear" in wrong["diverging"]
 
 
 @pytest.mark.parametrize(
