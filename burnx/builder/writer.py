@@ -87,7 +87,7 @@ class Writer:
         """Run an operator's body and note what it expanded to as a region."""
         start = len(self.program.instructions)
         with self.ambient():
-            result = operator.function(*inputs, **attributes)
+            result = operator.run_body(inputs, attributes)
         stop = len(self.program.instructions)
         if stop - start > 1:
             outputs = tuple(self.adopt(item) for item in flat_tensors(result))

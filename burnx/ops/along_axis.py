@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from burnx import waist
 from burnx.errors import ShapeError
-from burnx.ops.kinds import T2, Int64, T
+from burnx.ops.kinds import T2, Flag, Int64, T
 from burnx.ops.movement import axis_list, flatten, normal_axis, reshape, shape
 from burnx.ops.operator import Operator, operator
 from burnx.ops.precision import widen
@@ -25,13 +25,13 @@ def _place_of(function: str, data: Tensor, axis: int, keepdims: int, last: int) 
 
 
 @operator("ArgMax", since=(1, 11, 12, 13))
-def arg_max(data: T, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Int64:
+def arg_max(data: T, *, axis: int = 0, keepdims: Flag = 1, select_last_index: Flag = 0) -> Int64:
     """The place of the greatest element along an axis; NaN wins.  Source: ONNX ArgMax-13"""
     return _place_of("max", data, axis, keepdims, select_last_index)
 
 
 @operator("ArgMin", since=(1, 11, 12, 13))
-def arg_min(data: T, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Int64:
+def arg_min(data: T, *, axis: int = 0, keepdims: Flag = 1, select_last_index: Flag = 0) -> Int64:
     """The place of the least element along an axis; NaN wins.  Source: ONNX ArgMin-13"""
     return _place_of("min", data, axis, keepdims, select_last_index)
 
@@ -44,13 +44,13 @@ def _running(function: str, x: Tensor, axis: Tensor, reverse: int, exclusive: in
 
 
 @operator("CumSum", since=(11, 14), meaning=11)
-def cum_sum(x: T, axis: T2, *, exclusive: int = 0, reverse: int = 0) -> T:
+def cum_sum(x: T, axis: T2, *, exclusive: Flag = 0, reverse: Flag = 0) -> T:
     """Running sums along an axis.  Source: ONNX CumSum-14"""
     return _running("sum", x, axis, reverse, exclusive)
 
 
 @operator("CumProd", since=(26,))
-def cum_prod(x: T, axis: T2, *, exclusive: int = 0, reverse: int = 0) -> T:
+def cum_prod(x: T, axis: T2, *, exclusive: Flag = 0, reverse: Flag = 0) -> T:
     """Running products along an axis.  Source: ONNX CumProd-26"""
     return _running("prod", x, axis, reverse, exclusive)
 

@@ -7,7 +7,7 @@ from functools import reduce
 from burnx import waist
 from burnx.dtype import compute_dtype, is_float, is_integer
 from burnx.errors import DTypeError
-from burnx.ops.kinds import T1, T
+from burnx.ops.kinds import T1, Flag, T
 from burnx.ops.operator import operator
 
 
@@ -36,7 +36,7 @@ def div(a: T, b: T) -> T:
 
 
 @operator("Mod", since=(10, 13, 28))
-def mod(a: T, b: T, *, fmod: int = 0) -> T:
+def mod(a: T, b: T, *, fmod: Flag = 0) -> T:
     """The remainder: with the sign of b (floored) or, if ``fmod``, with the sign of a (truncated).
 
     Source: ONNX Mod-28

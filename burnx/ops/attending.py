@@ -27,14 +27,28 @@ from burnx.ops.attention_parts import (
     split_heads,
     weighted,
 )
-from burnx.ops.kinds import T1, T2, Int64, M, T, U
+from burnx.ops.kinds import T1, T2, Flag, Int64, M, T, U
 from burnx.ops.operator import operator
 from burnx.shape import Dim
 from burnx.tensor import Tensor
 from burnx.types import TensorType, Type
 
 
-@operator("Attention", since=(23, 24, 25), outputs=1, meaning=25)
+@operator(
+    "Attention",
+    since=(23, 24, 25),
+    outputs=1,
+    meaning=25,
+    ranks={
+        "q": (3, 4),
+        "k": (3, 4),
+        "v": (3, 4),
+        "attn_mask": (2, 3, 4),
+        "past_key": 4,
+        "past_value": 4,
+        "nonpad_kv_seqlen": 1,
+    },
+)
 def attention(
     q: T1,
     k: T1,
@@ -44,7 +58,7 @@ def attention(
     past_value: T2 | None = None,
     nonpad_kv_seqlen: Int64 | None = None,
     *,
-    is_causal: int = 0,
+    is_causal: Flag = 0,
     kv_num_heads: int | None = None,
     left_window_size: int = -1,
     q_num_heads: int | None = None,
@@ -156,7 +170,7 @@ def attention_24(
     past_value: T2 | None = None,
     nonpad_kv_seqlen: Int64 | None = None,
     *,
-    is_causal: int = 0,
+    is_causal: Flag = 0,
     kv_num_heads: int | None = None,
     q_num_heads: int | None = None,
     qk_matmul_output_mode: int = 0,
@@ -187,7 +201,7 @@ def attention_24(
     return list(result) if isinstance(result, tuple) else [result]
 
 
-@operator("FlexAttention", since=(1,), domain="ai.onnx.preview")
+@operator("FlexAttention", since=(1,), domain="ai.onnx.preview", ranks={"q": 4, "k": 4, "v": 4})
 def flex_attention(
     q: T1,
     k: T1,
@@ -237,14 +251,18 @@ def _modified(x: Tensor, graph: Graph | None) -> Tensor:
 
 
 # ---------------------------------------------------------------------------------------- rotary embedding
-@operator("RotaryEmbedding", since=(23,))
+@operator(
+    "RotaryEmbedding",
+    since=(23,),
+    ranks={"x": (3, 4), "cos_cache": (2, 3), "sin_cache": (2, 3), "position_ids": 2},
+)
 def rotary_embedding(
     x: T,
     cos_cache: T,
     sin_cache: T,
     position_ids: M | None = None,
     *,
-    interleaved: int = 0,
+    interleaved: Flag = 0,
     num_heads: int | None = None,
     rotary_embedding_dim: int = 0,
 ) -> T:

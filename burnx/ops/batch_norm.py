@@ -5,14 +5,19 @@ from __future__ import annotations
 from burnx import waist
 from burnx.dtype import compute_dtype, float64
 from burnx.errors import ModelError, UnsupportedError
-from burnx.ops.kinds import T1, T2, T
+from burnx.ops.kinds import T1, T2, Flag, T
 from burnx.ops.movement import flatten, reshape, shape
 from burnx.ops.normalization import centred, per_channel
 from burnx.ops.operator import operator
 from burnx.tensor import Tensor
 
 
-@operator("BatchNormalization", since=(1, 6, 7, 9, 14, 15), outputs=1)
+@operator(
+    "BatchNormalization",
+    since=(1, 6, 7, 9, 14, 15),
+    outputs=1,
+    ranks={"x": -1, "scale": 1, "b": 1, "input_mean": 1, "input_var": 1},
+)
 def batch_normalization(
     x: T,
     scale: T1,
@@ -22,7 +27,7 @@ def batch_normalization(
     *,
     epsilon: float = 1e-5,
     momentum: float = 0.9,
-    training_mode: int = 0,
+    training_mode: Flag = 0,
 ) -> tuple[T, T2, T2]:
     """(x - mean) / sqrt(variance + epsilon) * scale + b for each channel, which is axis 1.
 

@@ -8,7 +8,7 @@ from typing import Any
 from burnx import waist
 from burnx.errors import ModelError
 from burnx.ops.contrib_fused import MICROSOFT, find, scalar, times
-from burnx.ops.kinds import T
+from burnx.ops.kinds import Count, Flag, T
 from burnx.ops.operator import operator
 from burnx.tensor import Tensor
 
@@ -56,7 +56,7 @@ def fused_conv(
     activation_params: Sequence[float] | None = None,
     auto_pad: str = "NOTSET",
     dilations: Sequence[int] | None = None,
-    group: int = 1,
+    group: Count = 1,
     kernel_shape: Sequence[int] | None = None,
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
@@ -89,8 +89,8 @@ def fused_gemm(
     activation_gamma: float | None = None,
     alpha: float = 1.0,
     beta: float = 1.0,
-    transA: int = 0,
-    transB: int = 0,
+    transA: Flag = 0,
+    transB: Flag = 0,
 ) -> T:
     """activation(alpha a b + beta c).  Source: onnxruntime com.microsoft FusedGemm-1"""
     y = find("Gemm")(a, b, c, alpha=alpha, beta=beta, transA=transA, transB=transB)

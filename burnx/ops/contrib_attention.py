@@ -27,14 +27,20 @@ from burnx.ops.contrib_attention_parts import (
 )
 from burnx.ops.contrib_fused import MICROSOFT
 from burnx.ops.contrib_rotary import positions
-from burnx.ops.kinds import M, T
+from burnx.ops.kinds import Count, Flag, M, T
 from burnx.ops.linalg import mat_mul
 from burnx.ops.operator import REQUIRED, operator
 from burnx.shape import Dim
 from burnx.tensor import Tensor
 
 
-@operator("Attention", since=(1,), domain=MICROSOFT, outputs=1)
+@operator(
+    "Attention",
+    since=(1,),
+    domain=MICROSOFT,
+    outputs=1,
+    ranks={"input": 3, "weights": 2, "bias": 1, "past": 5, "attention_bias": 4},
+)
 def attention(
     input: T,
     weights: T,
@@ -44,14 +50,14 @@ def attention(
     attention_bias: T | None = None,
     past_sequence_length: M | None = None,
     *,
-    do_rotary: int = 0,
+    do_rotary: Flag = 0,
     mask_filter_value: float = HIDDEN,
-    num_heads: int = REQUIRED,  # type: ignore[assignment]
-    past_present_share_buffer: int = 0,
+    num_heads: Count = REQUIRED,  # type: ignore[assignment]
+    past_present_share_buffer: Flag = 0,
     qkv_hidden_sizes: Sequence[int] | None = None,
     rotary_embedding_dim: int = 0,
     scale: float | None = None,
-    unidirectional: int = 0,
+    unidirectional: Flag = 0,
 ) -> tuple[T, T]:
     """Attention of what one product with packed weights gives as queries, keys and values.
 

@@ -12,7 +12,7 @@ from burnx.dtype import int64
 from burnx.errors import ModelError, ShapeError
 from burnx.ops.contrib_activated import fused_conv
 from burnx.ops.contrib_fused import MICROSOFT, find, scalar, times
-from burnx.ops.kinds import Int32, T
+from burnx.ops.kinds import Count, Flag, Int32, T
 from burnx.ops.operator import REQUIRED, operator
 from burnx.ops.windows import pad_spatial, place_window
 from burnx.shape import Dim, shape_text
@@ -41,7 +41,7 @@ def nhwc_conv(
     *,
     auto_pad: str = "NOTSET",
     dilations: Sequence[int] | None = None,
-    group: int = 1,
+    group: Count = 1,
     kernel_shape: Sequence[int] | None = None,
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
@@ -66,7 +66,7 @@ def nhwc_fused_conv(
     activation_params: Sequence[float] | None = None,
     auto_pad: str = "NOTSET",
     dilations: Sequence[int] | None = None,
-    group: int = 1,
+    group: Count = 1,
     kernel_shape: Sequence[int] | None = None,
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
@@ -84,7 +84,7 @@ def nhwc_max_pool(
     x: T,
     *,
     auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
+    ceil_mode: Flag = 0,
     dilations: Sequence[int] | None = None,
     kernel_shape: Sequence[int] = REQUIRED,  # type: ignore[assignment]
     pads: Sequence[int] | None = None,
@@ -110,7 +110,7 @@ def maxpool_with_mask(
     auto_pad: str = "NOTSET",
     kernel_shape: Sequence[int] | None = None,
     pads: Sequence[int] | None = None,
-    storage_order: int = 0,
+    storage_order: Flag = 0,
     strides: Sequence[int] | None = None,
 ) -> T:
     """The greatest of a window's elements, each row of it read up to the first that the mask hides.

@@ -25,7 +25,12 @@ class _Source:
     batch: Tensor
 
 
-@operator("CropAndResize", since=(1,), domain=MICROSOFT)
+@operator(
+    "CropAndResize",
+    since=(1,),
+    domain=MICROSOFT,
+    ranks={"x": 4, "rois": 2, "batch_indices": 1, "crop_size": 1},
+)
 def crop_and_resize(
     x: T1,
     rois: T1,

@@ -7,7 +7,7 @@ from burnx.dtype import compute_dtype
 from burnx.errors import ModelError, ShapeError
 from burnx.ops.contrib_fused import MICROSOFT, find, gelu_of, plus, scalar, times, widened
 from burnx.ops.contrib_fused import fast_gelu as fast_gelu_of
-from burnx.ops.kinds import M, T
+from burnx.ops.kinds import Count, Flag, M, T
 from burnx.ops.linalg import mat_mul
 from burnx.ops.movement import normal_axis
 from burnx.ops.operator import REQUIRED, operator
@@ -41,7 +41,7 @@ def gemm_fast_gelu(x: T, w: T, bias: T | None = None) -> T:
 
 
 @operator("BiasSoftmax", since=(1,), domain=MICROSOFT)
-def bias_softmax(data: T, bias: T, *, axis: int = 1, is_inner_broadcast: int = REQUIRED) -> T:  # type: ignore[assignment]
+def bias_softmax(data: T, bias: T, *, axis: int = 1, is_inner_broadcast: Flag = REQUIRED) -> T:  # type: ignore[assignment]
     """softmax(data + bias) over all axes from ``axis`` on; a bias that lacks axes lacks the first ones.
 
     With ``is_inner_broadcast`` it lacks those before ``axis`` that come after its own.
@@ -90,16 +90,16 @@ def _group_norm(
     return waist.map("div", result, plus(powers, scalar(1, result)))
 
 
-@operator("GroupNorm", since=(1,), domain=MICROSOFT)
+@operator("GroupNorm", since=(1,), domain=MICROSOFT, ranks={"x": 4, "gamma": 1, "beta": 1})
 def group_norm(
     x: T,
     gamma: M,
     beta: M,
     *,
     activation: int = REQUIRED,  # type: ignore[assignment]
-    channels_last: int = 1,
+    channels_last: Flag = 1,
     epsilon: float = 1e-5,
-    groups: int = REQUIRED,  # type: ignore[assignment]
+    groups: Count = REQUIRED,  # type: ignore[assignment]
 ) -> T:
     """Group normalization, its channels last, and SiLU with activation 1.
 
@@ -110,7 +110,13 @@ def group_norm(
     return waist.cast_to(_group_norm(wide, (gamma, beta), how), x.dtype)
 
 
-@operator("SkipGroupNorm", since=(1,), domain=MICROSOFT, outputs=1)
+@operator(
+    "SkipGroupNorm",
+    since=(1,),
+    domain=MICROSOFT,
+    outputs=1,
+    ranks={"x": 4, "gamma": 1, "beta": 1, "bias": 1},
+)
 def skip_group_norm(
     x: T,
     gamma: M,
@@ -119,9 +125,9 @@ def skip_group_norm(
     bias: T | None = None,
     *,
     activation: int = REQUIRED,  # type: ignore[assignment]
-    channels_last: int = 1,
+    channels_last: Flag = 1,
     epsilon: float = 1e-5,
-    groups: int = REQUIRED,  # type: ignore[assignment]
+    groups: Count = REQUIRED,  # type: ignore[assignment]
 ) -> tuple[T, T]:
     """GroupNorm of x + skip + bias, and that sum.  Source: onnxruntime com.microsoft SkipGroupNorm-1"""
     wide, other, extra = widened(x, skip, bias)
@@ -161,7 +167,7 @@ def clamped_swiglu(
     activation_alpha: float = 1.0,
     activation_beta: float = 0.0,
     limit: float = 0.0,
-    round_activation: int = 0,
+    round_activation: Flag = 0,
 ) -> T:
     """g sigmoid(alpha g) (up + beta), both cut off at ``limit``; without ``up`` the gate holds both halves.
 

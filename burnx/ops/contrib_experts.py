@@ -12,7 +12,7 @@ from burnx import waist
 from burnx.dtype import compute_dtype
 from burnx.errors import ModelError
 from burnx.ops.contrib_fused import MICROSOFT, plus, scalar, times
-from burnx.ops.kinds import T
+from burnx.ops.kinds import Flag, T
 from burnx.ops.operator import operator
 from burnx.ops.reduction import fold_axes
 from burnx.shape import product
@@ -218,11 +218,11 @@ def moe(
     activation_beta: float = 0.0,
     activation_type: str = "relu",
     k: int = 1,
-    normalize_routing_weights: int = 0,
+    normalize_routing_weights: Flag = 0,
     swiglu_fusion: int = 0,
     swiglu_limit: float | None = None,
     swiglu_limit_after_activation: int = 0,
-    use_sparse_mixer: int = 0,
+    use_sparse_mixer: Flag = 0,
 ) -> T:
     """The k experts of each token, each two layers with an activation or a gate between, added up by the router.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from burnx import waist
 from burnx.dtype import compute_dtype, int32
-from burnx.ops.kinds import T1, Float32, Int32, T
+from burnx.ops.kinds import T1, Flag, Float32, Int32, T
 from burnx.ops.operator import operator, table
 from burnx.tensor import Tensor
 
@@ -101,10 +101,10 @@ def fused_mat_mul(
     b: T,
     *,
     alpha: float = 1.0,
-    transA: int = 0,
-    transB: int = 0,
-    transBatchA: int = 0,
-    transBatchB: int = 0,
+    transA: Flag = 0,
+    transB: Flag = 0,
+    transBatchA: Flag = 0,
+    transBatchB: Flag = 0,
 ) -> T:
     """alpha a b, either matrix transposed first; with transBatch its first axis stands before the batch.
 
@@ -176,7 +176,21 @@ def skip_simplified_layer_normalization(
     return _skip([input, skip, gamma, None, bias], epsilon, False)
 
 
-@operator("EmbedLayerNormalization", since=(1,), domain=MICROSOFT, outputs=2)
+@operator(
+    "EmbedLayerNormalization",
+    since=(1,),
+    domain=MICROSOFT,
+    outputs=2,
+    ranks={
+        "input_ids": 2,
+        "segment_ids": 2,
+        "word_embedding": 2,
+        "position_embedding": 2,
+        "segment_embedding": 2,
+        "gamma": 1,
+        "beta": 1,
+    },
+)
 def embed_layer_normalization(
     input_ids: T1,
     segment_ids: T1 | None,

@@ -19,14 +19,28 @@ from burnx.ops.contrib_attention_parts import Heads, Scoring, attend
 from burnx.ops.contrib_cache import Coding, Rows, Step, coding_of, decoded, encoded, slid, written
 from burnx.ops.contrib_fused import MICROSOFT
 from burnx.ops.contrib_rotary import turn_heads
-from burnx.ops.kinds import Int64, M, S, T, U
+from burnx.ops.kinds import Count, Flag, Int64, M, S, T, U
 from burnx.ops.operator import REQUIRED, operator
 from burnx.ops.reduction import mean_along
 from burnx.shape import Dim, broadcast_dim, product
 from burnx.tensor import Tensor
 
 
-@operator("GroupQueryAttention", since=(1,), domain=MICROSOFT, outputs=3)
+@operator(
+    "GroupQueryAttention",
+    since=(1,),
+    domain=MICROSOFT,
+    outputs=3,
+    ranks={
+        "query": 3,
+        "key": 3,
+        "value": 3,
+        "past_key": 4,
+        "past_value": 4,
+        "cos_cache": 2,
+        "sin_cache": 2,
+    },
+)
 def group_query_attention(
     query: T,
     key: T | None = None,
@@ -47,19 +61,19 @@ def group_query_attention(
     query_seqlens: M | None = None,
     *,
     causal: int = 1,
-    do_rotary: int = 0,
+    do_rotary: Flag = 0,
     k_norm_epsilon: float | None = None,
     k_quant_type: str = "NONE",
     kv_cache_bit_width: int = 0,
-    kv_num_heads: int = REQUIRED,  # type: ignore[assignment]
+    kv_num_heads: Count = REQUIRED,  # type: ignore[assignment]
     local_window_size: int = -1,
-    num_heads: int = REQUIRED,  # type: ignore[assignment]
+    num_heads: Count = REQUIRED,  # type: ignore[assignment]
     q_norm_epsilon: float | None = None,
     qk_norm_epsilon: float = 1e-6,
     qk_output: int = 0,
-    rotary_interleaved: int = 0,
+    rotary_interleaved: Flag = 0,
     scale: float | None = None,
-    sliding_window_cache: int = 0,
+    sliding_window_cache: Flag = 0,
     smooth_softmax: int = -1,
     softcap: float = 0.0,
     v_quant_type: str = "NONE",

@@ -12,7 +12,7 @@ from burnx import waist
 from burnx.dtype import int8, int16, int32, string, uint32, uint64
 from burnx.errors import ModelError
 from burnx.ops.contrib_fused import MICROSOFT
-from burnx.ops.kinds import T1, T2, T3, Int32, T
+from burnx.ops.kinds import T1, T2, T3, Flag, Int32, T
 from burnx.ops.linalg import mat_mul
 from burnx.ops.movement import normal_axes
 from burnx.ops.operator import REQUIRED, operator
@@ -76,7 +76,7 @@ _STEP, _LAST_FIRST, _LAST_SECOND = 0xE6546B64, 0x85EBCA6B, 0xC2B2AE35
 
 
 @operator("MurmurHash3", since=(1,), domain=MICROSOFT)
-def murmur_hash3(x: T1, *, positive: int = 1, seed: int = 0) -> T2:
+def murmur_hash3(x: T1, *, positive: Flag = 1, seed: int = 0) -> T2:
     """A hash of 32 bits of each element's bytes.
 
     Source: onnxruntime com.microsoft MurmurHash3-1; Appleby 2011, MurmurHash3_x86_32

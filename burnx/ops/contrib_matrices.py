@@ -7,7 +7,7 @@ from burnx.dtype import bool_, compute_dtype, int64
 from burnx.errors import ModelError, ShapeError
 from burnx.ops import spectral
 from burnx.ops.contrib_fused import MICROSOFT, plus, scalar, times, widened
-from burnx.ops.kinds import Bool, T, V
+from burnx.ops.kinds import Bool, Count, Flag, T, V
 from burnx.ops.operator import REQUIRED, operator
 from burnx.ops.reduction import fold_axes
 from burnx.shape import product, shape_text
@@ -92,13 +92,13 @@ def _complex_product(a: Tensor, b: Tensor, sign: int) -> Tensor:
     return waist.cast_to(waist.concat([real, imaginary], real.ndim - 1), dtype)
 
 
-@operator("ComplexMul", since=(1,), domain=MICROSOFT)
+@operator("ComplexMul", since=(1,), domain=MICROSOFT, ranks={"a": -1, "b": -1})
 def complex_mul(a: T, b: T) -> T:
     """Products of complex numbers, pairs on the last axis.  Source: onnxruntime com.microsoft ComplexMul-1"""
     return _complex_product(a, b, 1)
 
 
-@operator("ComplexMulConj", since=(1,), domain=MICROSOFT)
+@operator("ComplexMulConj", since=(1,), domain=MICROSOFT, ranks={"a": -1, "b": -1})
 def complex_mul_conj(a: T, b: T) -> T:
     """Products of complex numbers with conjugates.  Source: onnxruntime com.microsoft ComplexMulConj-1"""
     return _complex_product(a, b, -1)
@@ -113,7 +113,7 @@ def _check_transform(name: str, onesided: int, normalized: int, dims: int) -> No
 
 
 @operator("Rfft", since=(1,), domain=MICROSOFT)
-def rfft(x: T, *, normalized: int = 0, onesided: int = 1, signal_ndim: int = 1) -> T:
+def rfft(x: T, *, normalized: Flag = 0, onesided: Flag = 1, signal_ndim: Count = 1) -> T:
     """The first half of the spectrum of real signals over the last axes.
 
     Shapes: (*b, n) -> (*b, n / 2 + 1, 2).  Source: onnxruntime com.microsoft Rfft-1
@@ -130,9 +130,9 @@ def rfft(x: T, *, normalized: int = 0, onesided: int = 1, signal_ndim: int = 1) 
 def irfft(
     x: T,
     *,
-    normalized: int = 0,
-    onesided: int = 1,
-    signal_ndim: int = REQUIRED,  # type: ignore[assignment]
+    normalized: Flag = 0,
+    onesided: Flag = 1,
+    signal_ndim: Count = REQUIRED,  # type: ignore[assignment]
 ) -> T:
     """The real signals of even length whose spectra begin so.
 
@@ -146,7 +146,7 @@ def irfft(
 
 
 @operator("IsAllFinite", since=(1,), domain=MICROSOFT)
-def is_all_finite(*input: V, isinf_only: int = 0, isnan_only: int = 0) -> Bool:
+def is_all_finite(*input: V, isinf_only: Flag = 0, isnan_only: Flag = 0) -> Bool:
     """Whether no element is infinite or no number; one of the two alone is looked for if asked.
 
     Source: onnxruntime com.microsoft IsAllFinite-1

@@ -19,7 +19,7 @@ from burnx.ops.contrib_attention_parts import (
     padding_bias,
 )
 from burnx.ops.contrib_fused import MICROSOFT
-from burnx.ops.kinds import M, T
+from burnx.ops.kinds import Count, Flag, M, T
 from burnx.ops.operator import REQUIRED, operator
 from burnx.shape import Dim, shape_text
 from burnx.tensor import Tensor
@@ -38,7 +38,21 @@ class _Past:
     beams: Tensor | None
 
 
-@operator("MultiHeadAttention", since=(1,), domain=MICROSOFT, outputs=1)
+@operator(
+    "MultiHeadAttention",
+    since=(1,),
+    domain=MICROSOFT,
+    outputs=1,
+    ranks={
+        "query": (3, 5),
+        "key": (3, 4, 5),
+        "value": (3, 4),
+        "bias": 1,
+        "attention_bias": 4,
+        "past_key": 4,
+        "past_value": 4,
+    },
+)
 def multi_head_attention(
     query: T,
     key: T | None = None,
@@ -52,9 +66,9 @@ def multi_head_attention(
     cache_indirection: M | None = None,
     *,
     mask_filter_value: float = HIDDEN,
-    num_heads: int = REQUIRED,  # type: ignore[assignment]
+    num_heads: Count = REQUIRED,  # type: ignore[assignment]
     scale: float | None = None,
-    unidirectional: int = 0,
+    unidirectional: Flag = 0,
 ) -> tuple[T, T, T, T]:
     """Attention of queries, keys and values that may come packed; with the scores before softmax.
 
@@ -69,7 +83,13 @@ def multi_head_attention(
     return _stepped(heads, past, how, padding, bool(unidirectional))
 
 
-@operator("DecoderMaskedMultiHeadAttention", since=(1,), domain=MICROSOFT, outputs=1)
+@operator(
+    "DecoderMaskedMultiHeadAttention",
+    since=(1,),
+    domain=MICROSOFT,
+    outputs=1,
+    ranks={"query": 3, "key": (3, 4), "value": (3, 4), "past_key": 4, "past_value": 4},
+)
 def decoder_masked_multi_head_attention(
     query: T,
     key: T | None = None,
@@ -84,9 +104,9 @@ def decoder_masked_multi_head_attention(
     bias: T | None = None,
     *,
     mask_filter_value: float = HIDDEN,
-    num_heads: int = REQUIRED,  # type: ignore[assignment]
-    output_qk: int = 0,
-    past_present_share_buffer: int = 0,
+    num_heads: Count = REQUIRED,  # type: ignore[assignment]
+    output_qk: Flag = 0,
+    past_present_share_buffer: Flag = 0,
     scale: float | None = None,
 ) -> tuple[T, T, T, T]:
     """One step of MultiHeadAttention: a query of one position.

@@ -10,21 +10,21 @@ from burnx.errors import ModelError
 from burnx.ops import creation, normalization, padding, sampling, selection
 from burnx.ops.attention_parts import places
 from burnx.ops.contrib_fused import MICROSOFT, find, fused_mat_mul
-from burnx.ops.kinds import T1, T2, Bool, Int32, Int64, T, Tind, U, V
+from burnx.ops.kinds import T1, T2, Bool, Count, Flag, Int32, Int64, T, Tind, U, V
 from burnx.ops.movement import normal_axis
 from burnx.ops.operator import REQUIRED, operator
 from burnx.types import TensorType
 
 
 @operator("TransposeMatMul", since=(1,), domain=MICROSOFT)
-def transpose_mat_mul(a: T, b: T, *, alpha: float = 1.0, transA: int = 0, transB: int = 0) -> T:
+def transpose_mat_mul(a: T, b: T, *, alpha: float = 1.0, transA: Flag = 0, transB: Flag = 0) -> T:
     """The first name of FusedMatMul.  Source: onnxruntime com.microsoft TransposeMatMul-1"""
     result: T = fused_mat_mul(a, b, alpha=alpha, transA=transA, transB=transB)
     return result
 
 
 @operator("Trilu", since=(1,), domain=MICROSOFT)
-def trilu(x: T, k: Int64 | None = None, *, upper: int = 1) -> T:
+def trilu(x: T, k: Int64 | None = None, *, upper: Flag = 1) -> T:
     """One triangle of each matrix.  Source: onnxruntime com.microsoft Trilu-1"""
     result: T = selection.trilu(x, k, upper=upper)
     return result
@@ -67,7 +67,7 @@ def grid_sample(
     x: T1,
     grid: T1,
     *,
-    align_corners: int = 0,
+    align_corners: Flag = 0,
     mode: str = "bilinear",
     padding_mode: str = "zeros",
 ) -> T2:
@@ -118,7 +118,7 @@ def unfold_tensor(
     input: T,
     *,
     dim: int = -1,
-    size: int = REQUIRED,  # type: ignore[assignment]
+    size: Count = REQUIRED,  # type: ignore[assignment]
     step: int = 1,
 ) -> T:
     """All slices of ``size`` along an axis, ``step`` apart; what is in a slice is the last axis.
@@ -136,7 +136,7 @@ def unfold_tensor(
     return waist.transpose(found, [*last, axis + 1])
 
 
-@operator("TorchEmbedding", since=(1,), domain=MICROSOFT)
+@operator("TorchEmbedding", since=(1,), domain=MICROSOFT, ranks={"weight": 2})
 def torch_embedding(
     weight: T,
     indices: Int64,

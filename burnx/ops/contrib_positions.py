@@ -10,19 +10,19 @@ from burnx.errors import ModelError
 from burnx.ops.activations import logistic
 from burnx.ops.attention_parts import divided, number, places
 from burnx.ops.contrib_fused import MICROSOFT, plus, scalar, times, widened
-from burnx.ops.kinds import Int64, M, T
+from burnx.ops.kinds import Count, Flag, Int64, M, T
 from burnx.ops.linalg import mat_mul
 from burnx.ops.operator import REQUIRED, operator
 from burnx.tensor import Tensor
 
 
-@operator("RelativePositionBias", since=(1,), domain=MICROSOFT)
+@operator("RelativePositionBias", since=(1,), domain=MICROSOFT, ranks={"bias_table": 2})
 def relative_position_bias(
     bias_table: T,
     query_length: Int64,
     key_length: Int64,
     *,
-    is_bidirectional: int = 0,
+    is_bidirectional: Flag = 0,
     max_distance: int = REQUIRED,  # type: ignore[assignment]
 ) -> T:
     """For each pair of positions the bias of the bucket that their distance falls into, as in T5.
@@ -64,7 +64,12 @@ def _bucket(apart: Tensor, count: int, farthest: int, both_ways: bool) -> Tensor
     return plus(first, waist.map("select", near, distance, far))
 
 
-@operator("GatedRelativePositionBias", since=(1,), domain=MICROSOFT)
+@operator(
+    "GatedRelativePositionBias",
+    since=(1,),
+    domain=MICROSOFT,
+    ranks={"query_layer": 3, "query_bias": 1, "rel_pos": 4, "weight": 2, "bias": 1},
+)
 def gated_relative_position_bias(
     query_layer: T,
     query_bias: T,
@@ -74,7 +79,7 @@ def gated_relative_position_bias(
     eco_a: T,
     token_offset: M | None = None,
     *,
-    num_heads: int = REQUIRED,  # type: ignore[assignment]
+    num_heads: Count = REQUIRED,  # type: ignore[assignment]
 ) -> T:
     """A bias times u (r a - 1) + 2, whose gates u and r come from each query, as in WavLM.
 

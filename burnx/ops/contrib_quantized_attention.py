@@ -19,14 +19,20 @@ from burnx.ops.attention_parts import (
 from burnx.ops.contrib_fused import MICROSOFT, find, plus, scalar
 from burnx.ops.contrib_quantized import mat_mul_integer_to_float
 from burnx.ops.contrib_quantized_elementwise import real_of
-from burnx.ops.kinds import T1, T2, T3, T4, T
+from burnx.ops.kinds import T1, T2, T3, T4, Count, Flag, T
 from burnx.ops.operator import REQUIRED, operator
 from burnx.shape import Dim, shape_text
 from burnx.tensor import Tensor
 from burnx.types import TensorType
 
 
-@operator("QAttention", since=(1,), domain=MICROSOFT, outputs=1)
+@operator(
+    "QAttention",
+    since=(1,),
+    domain=MICROSOFT,
+    outputs=1,
+    ranks={"input": 3, "weight": 2, "bias": 1, "past": 5},
+)
 def q_attention(
     input: T1,
     weight: T2,
@@ -38,12 +44,12 @@ def q_attention(
     weight_zero_point: T2 | None = None,
     past: T3 | None = None,
     *,
-    do_rotary: int = 0,
+    do_rotary: Flag = 0,
     mask_filter_value: float = -10000.0,
-    num_heads: int = REQUIRED,  # type: ignore[assignment]
-    past_present_share_buffer: int = 0,
+    num_heads: Count = REQUIRED,  # type: ignore[assignment]
+    past_present_share_buffer: Flag = 0,
     scale: float | None = None,
-    unidirectional: int = 0,
+    unidirectional: Flag = 0,
 ) -> tuple[T3, T3]:
     """Attention whose queries, keys and values are one product of quantized matrices; also keys and values so far.
 
@@ -167,7 +173,20 @@ def _between(ends: Tensor, scores: Tensor) -> Tensor:
     return waist.map("and", seen, waist.map("le", first, place))
 
 
-@operator("QEmbedLayerNormalization", since=(1,), domain=MICROSOFT)
+@operator(
+    "QEmbedLayerNormalization",
+    since=(1,),
+    domain=MICROSOFT,
+    ranks={
+        "input_ids": 2,
+        "segment_ids": 2,
+        "word_embedding_quant": 2,
+        "position_embedding_quant": 2,
+        "segment_embedding": 2,
+        "gamma_quant": 1,
+        "beta_quant": 1,
+    },
+)
 def q_embed_layer_normalization(
     input_ids: T1,
     segment_ids: T1 | None,

@@ -6,7 +6,7 @@ from burnx import waist
 from burnx.dtype import DTYPES, DType, compute_dtype, dtype_name, int64, is_float, uint8
 from burnx.errors import ModelError
 from burnx.ops.contrib_fused import MICROSOFT, plus, scalar, times
-from burnx.ops.kinds import T1, T2, T3, T4, Tind
+from burnx.ops.kinds import T1, T2, T3, T4, Count, Tind
 from burnx.ops.movement import normal_axis
 from burnx.ops.operator import REQUIRED, operator
 from burnx.ops.quantization import spread_scale
@@ -38,7 +38,7 @@ def check_blocks(name: str, bits: int, block_size: int) -> None:
 
 
 # ---------------------------------------------------------------------------------------- MatMulNBits
-@operator("MatMulNBits", since=(1,), domain=MICROSOFT)
+@operator("MatMulNBits", since=(1,), domain=MICROSOFT, ranks={"a": -1, "g_idx": 1, "bias": 1})
 def mat_mul_n_bits(
     a: T1,
     b: T2,
@@ -51,7 +51,7 @@ def mat_mul_n_bits(
     N: int = REQUIRED,  # type: ignore[assignment]
     accuracy_level: int = 0,
     bits: int = 4,
-    block_size: int = REQUIRED,  # type: ignore[assignment]
+    block_size: Count = REQUIRED,  # type: ignore[assignment]
     weight_prepacked: int = 0,
 ) -> T1:
     """a times the transpose of a weight stored in blocks of few bits, each with a scale and a zero point.
@@ -122,7 +122,7 @@ def _block_zeros(given: Tensor | None, rows: int, blocks: int, bits: int, dtype:
 
 
 # ---------------------------------------------------------------------------------------- GatherBlockQuantized
-@operator("GatherBlockQuantized", since=(1,), domain=MICROSOFT)
+@operator("GatherBlockQuantized", since=(1,), domain=MICROSOFT, ranks={"data": -1, "scales": -1})
 def gather_block_quantized(
     data: T1,
     indices: Tind,
@@ -130,7 +130,7 @@ def gather_block_quantized(
     zero_points: T1 | None = None,
     *,
     bits: int = 4,
-    block_size: int = 128,
+    block_size: Count = 128,
     gather_axis: int = 0,
     quantize_axis: int = 1,
 ) -> T2:

@@ -6,7 +6,7 @@ from burnx import waist
 from burnx.dtype import compute_dtype, int64
 from burnx.errors import ModelError
 from burnx.ops.contrib_fused import MICROSOFT, times
-from burnx.ops.kinds import T1, T2
+from burnx.ops.kinds import T1, T2, Count, Flag
 from burnx.ops.operator import REQUIRED, operator
 
 # sixteen levels that a normal distribution fills evenly: Dettmers et al. 2023, QLoRA, appendix E
@@ -41,10 +41,10 @@ def mat_mul_bnb4(
     *,
     K: int = REQUIRED,  # type: ignore[assignment]
     N: int = REQUIRED,  # type: ignore[assignment]
-    block_size: int = REQUIRED,  # type: ignore[assignment]
+    block_size: Count = REQUIRED,  # type: ignore[assignment]
     quant_type: int = REQUIRED,  # type: ignore[assignment]
-    training_mode: int = 0,
-    transB: int = 1,
+    training_mode: Flag = 0,
+    transB: Flag = 1,
 ) -> T1:
     """a times a weight of codes of four bits, the first in the high bits; each block of the flat weight has its scale.
 

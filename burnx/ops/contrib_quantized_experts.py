@@ -17,7 +17,7 @@ from burnx.ops.contrib_experts import (
 )
 from burnx.ops.contrib_fused import MICROSOFT, times
 from burnx.ops.contrib_quantized_blocks import BIT_WIDTHS, unpacked
-from burnx.ops.kinds import T1, T2, T4, T
+from burnx.ops.kinds import T1, T2, T4, Flag, T
 from burnx.ops.operator import operator
 from burnx.ops.quantization import spread_scale
 from burnx.tensor import Tensor
@@ -60,12 +60,12 @@ def q_moe(
     fc2_expert_weight_bits: int | None = None,
     fc3_expert_weight_bits: int | None = None,
     k: int = 1,
-    normalize_routing_weights: int = 0,
+    normalize_routing_weights: Flag = 0,
     quant_type: str = "int",
     swiglu_fusion: int = 0,
     swiglu_limit: float | None = None,
     swiglu_limit_after_activation: int = 0,
-    use_sparse_mixer: int = 0,
+    use_sparse_mixer: Flag = 0,
     weights_prepacked: int = -1,
 ) -> T:
     """MoE of weights of 2, 4 or 8 bits with a scale for each row or block of it, or of float8 ones.

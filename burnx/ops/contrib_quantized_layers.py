@@ -11,7 +11,7 @@ from burnx.errors import ModelError
 from burnx.ops.contrib_fused import MICROSOFT, find, plus, scalar, times
 from burnx.ops.contrib_quantized import column_wise, integer_product
 from burnx.ops.contrib_quantized_elementwise import real_of, stored_as
-from burnx.ops.kinds import T1, T2, T3, T4, Float32, Int32, T
+from burnx.ops.kinds import T1, T2, T3, T4, Count, Flag, Float32, Int32, T
 from burnx.ops.operator import REQUIRED, operator
 from burnx.tensor import Tensor
 from burnx.types import TensorType
@@ -26,9 +26,9 @@ def q_linear_average_pool(
     y_zero_point: T | None = None,
     *,
     auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
-    channels_last: int = 0,
-    count_include_pad: int = 0,
+    ceil_mode: Flag = 0,
+    channels_last: Flag = 0,
+    count_include_pad: Flag = 0,
     kernel_shape: Sequence[int] = REQUIRED,  # type: ignore[assignment]
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
@@ -50,7 +50,7 @@ def q_linear_global_average_pool(
     y_scale: Float32,
     y_zero_point: T,
     *,
-    channels_last: int = 0,
+    channels_last: Flag = 0,
 ) -> T:
     """The mean of each channel, quantized.  Source: onnxruntime com.microsoft QLinearGlobalAveragePool-1"""
     real = _channels_second(real_of(x, x_scale, x_zero_point), channels_last)
@@ -103,9 +103,9 @@ def contrib_q_linear_conv(
     b: T4 | None = None,
     *,
     auto_pad: str = "NOTSET",
-    channels_last: int = 0,
+    channels_last: Flag = 0,
     dilations: Sequence[int] | None = None,
-    group: int = 1,
+    group: Count = 1,
     kernel_shape: Sequence[int] | None = None,
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
@@ -147,8 +147,8 @@ def q_gemm(
     y_zero_point: T3 | None = None,
     *,
     alpha: float = 1.0,
-    transA: int = 0,
-    transB: int = 0,
+    transA: Flag = 0,
+    transB: Flag = 0,
 ) -> T:
     """alpha a b + c of quantized matrices, c as the product is; quantized if there is a zero point for it.
 

@@ -9,7 +9,7 @@ from burnx import waist
 from burnx.errors import ModelError
 from burnx.ops.contrib_fused import MICROSOFT, plus
 from burnx.ops.contrib_quantized import dynamic_quantize_mat_mul
-from burnx.ops.kinds import T1, T2, T
+from burnx.ops.kinds import T1, T2, Flag, T
 from burnx.ops.operator import operator
 from burnx.ops.recurrent import lstm_turn, peepholes_of
 from burnx.ops.recurrent_cells import (
@@ -25,7 +25,26 @@ from burnx.shape import Dim
 from burnx.tensor import Tensor
 
 
-@operator("DynamicQuantizeLSTM", since=(1,), domain=MICROSOFT, outputs=3)
+@operator(
+    "DynamicQuantizeLSTM",
+    since=(1,),
+    domain=MICROSOFT,
+    outputs=3,
+    ranks={
+        "x": 3,
+        "w": 3,
+        "r": 3,
+        "b": 2,
+        "sequence_lens": 1,
+        "initial_h": 3,
+        "initial_c": 3,
+        "p": 2,
+        "w_scale": (1, 2),
+        "w_zero_point": (1, 2),
+        "r_scale": (1, 2),
+        "r_zero_point": (1, 2),
+    },
+)
 def dynamic_quantize_lstm(
     x: T,
     w: T2,
@@ -46,7 +65,7 @@ def dynamic_quantize_lstm(
     clip: float | None = None,
     direction: str = "forward",
     hidden_size: int | None = None,
-    input_forget: int = 0,
+    input_forget: Flag = 0,
 ) -> tuple[T, T, T]:
     """LSTM whose input and state are quantized by their own range before they meet the quantized weights.
 

@@ -8,7 +8,7 @@ from burnx.errors import ModelError, ShapeError, UnsupportedError
 from burnx.ops.attention_parts import divided, number
 from burnx.ops.contrib_fused import MICROSOFT, scalar
 from burnx.ops.convolution import add_bias
-from burnx.ops.kinds import S, T
+from burnx.ops.kinds import Count, Flag, S, T
 from burnx.ops.linear_attending import attend_linearly
 from burnx.ops.operator import REQUIRED, operator
 from burnx.shape import Dim, maximum, product, shape_text
@@ -23,7 +23,12 @@ def _check_window(states: int) -> None:
         raise ModelError(f"state_window is 0 to {LONGEST}, not {states}")
 
 
-@operator("LinearAttention", since=(1,), domain=MICROSOFT)
+@operator(
+    "LinearAttention",
+    since=(1,),
+    domain=MICROSOFT,
+    ranks={"query": 3, "key": 3, "value": 3, "past_state": 4},
+)
 def linear_attention(
     query: T,
     key: T,
@@ -33,8 +38,8 @@ def linear_attention(
     beta: T | None = None,
     *,
     chunk_size: int = 64,
-    kv_num_heads: int = REQUIRED,  # type: ignore[assignment]
-    q_num_heads: int = REQUIRED,  # type: ignore[assignment]
+    kv_num_heads: Count = REQUIRED,  # type: ignore[assignment]
+    q_num_heads: Count = REQUIRED,  # type: ignore[assignment]
     scale: float = 0.0,
     state_window: int = 0,
     update_rule: str = "gated_delta",
@@ -91,7 +96,13 @@ def _windowed(every: Tensor, shape: tuple[Dim, ...], window: int) -> Tensor:
 
 
 # ---------------------------------------------------------------------------------------- convolution
-@operator("CausalConvWithState", since=(1,), domain=MICROSOFT, outputs=2)
+@operator(
+    "CausalConvWithState",
+    since=(1,),
+    domain=MICROSOFT,
+    outputs=2,
+    ranks={"input": 3, "weight": 3, "bias": 1, "past_state": 3},
+)
 def causal_conv_with_state(
     input: T,
     weight: T,
@@ -99,7 +110,7 @@ def causal_conv_with_state(
     past_state: T | None = None,
     *,
     activation: str = "none",
-    channels_last: int = 0,
+    channels_last: Flag = 0,
     dilation: int = 1,
     input_channel_offset: int = 0,
     input_channels: int = 0,

@@ -8,21 +8,26 @@ from burnx.errors import ModelError
 from burnx.ops.attending import rotated
 from burnx.ops.attention_parts import as_int64, at_dtype, divided, join_heads, split_heads
 from burnx.ops.contrib_fused import MICROSOFT
-from burnx.ops.kinds import Float32, M, T
+from burnx.ops.kinds import Flag, Float32, M, T
 from burnx.ops.operator import operator
 from burnx.shape import Dim
 from burnx.tensor import Tensor
 
 
-@operator("RotaryEmbedding", since=(1,), domain=MICROSOFT)
+@operator(
+    "RotaryEmbedding",
+    since=(1,),
+    domain=MICROSOFT,
+    ranks={"input": (3, 4), "cos_cache": 2, "sin_cache": 2, "position_ids": (1, 2)},
+)
 def rotary_embedding(
     input: T,
     position_ids: M,
     cos_cache: T,
     sin_cache: T,
     *,
-    interleaved: int = 0,
-    is_packed_batching: int = 0,
+    interleaved: Flag = 0,
+    is_packed_batching: Flag = 0,
     num_heads: int = 0,
     rotary_embedding_dim: int = 0,
     scale: float = 1.0,
@@ -78,7 +83,12 @@ def _at(cache: Tensor, places: Tensor) -> Tensor:
     return waist.reshape(found, (found.shape[0], 1, *found.shape[1:]))
 
 
-@operator("GemmaRotaryEmbedding", since=(1,), domain=MICROSOFT)
+@operator(
+    "GemmaRotaryEmbedding",
+    since=(1,),
+    domain=MICROSOFT,
+    ranks={"emb": 3, "q": 4, "q_rot": 4, "k": 4, "k_rot": 4},
+)
 def gemma_rotary_embedding(emb: Float32, q: T, q_rot: T, k: T, k_rot: T) -> tuple[T, T]:
     """q cos(emb) + q_rot sin(emb), and the same of k.  Source: onnxruntime com.microsoft GemmaRotaryEmbedding-1"""
     angle = waist.reshape(emb, (emb.shape[0], 1, *emb.shape[1:]))

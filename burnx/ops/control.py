@@ -12,7 +12,7 @@ from burnx.dtype import bool_, dtype_name
 from burnx.errors import DTypeError, ModelError
 from burnx.graph import Graph
 from burnx.ops import arithmetic, movement
-from burnx.ops.kinds import B, Int64, V
+from burnx.ops.kinds import B, Count, Int64, V
 from burnx.ops.operator import REQUIRED, operator
 from burnx.tensor import Tensor, recorder_of
 from burnx.types import TensorType, Type
@@ -63,7 +63,7 @@ def _axes(values: Sequence[int] | None, count: int) -> list[int]:
 def scan(
     *initial_state_and_scan_inputs: V,
     body: Graph,
-    num_scan_inputs: int = REQUIRED,  # type: ignore[assignment]
+    num_scan_inputs: Count = REQUIRED,  # type: ignore[assignment]
     scan_input_axes: Sequence[int] | None = None,
     scan_input_directions: Sequence[int] | None = None,
     scan_output_axes: Sequence[int] | None = None,
@@ -123,7 +123,7 @@ def scan_8(
     sequence_lens: Int64 | None,
     *initial_state_and_scan_inputs: V,
     body: Graph,
-    num_scan_inputs: int = REQUIRED,  # type: ignore[assignment]
+    num_scan_inputs: Count = REQUIRED,  # type: ignore[assignment]
     directions: Sequence[int] | None = None,
     outputs: int | None = None,
 ) -> list[V]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from burnx import waist
 from burnx.dtype import DType, dtype_name, dtype_of_code, float32, int32, parse_dtype, uint8
 from burnx.errors import ModelError
-from burnx.ops.kinds import T1, T2
+from burnx.ops.kinds import T1, T2, Flag
 from burnx.ops.operator import REQUIRED, operator
 from burnx.tensor import Tensor
 from burnx.types import TensorType
@@ -25,7 +25,7 @@ def attribute_dtype(value: object) -> DType:
 
 
 @operator("Cast", since=(1, 6, 9, 13, 19, 21, 23, 24, 25, 28))
-def cast(input: T1, *, to: int | str = REQUIRED, saturate: int = 1, round_mode: str = "up") -> T2:  # type: ignore[assignment]
+def cast(input: T1, *, to: int | str = REQUIRED, saturate: Flag = 1, round_mode: str = "up") -> T2:  # type: ignore[assignment]
     """Convert the elements to the dtype ``to``; see ``primitives/scalar.py`` for what is out of range.
 
     Source: ONNX Cast-28
@@ -70,7 +70,7 @@ def _to_power_of_two(x: Tensor, saturate: bool, round_mode: str) -> Tensor:
 
 
 @operator("CastLike", since=(15, 19, 21, 23, 24, 25))
-def cast_like(input: T1, target_type: T2, *, saturate: int = 1, round_mode: str = "up") -> T2:
+def cast_like(input: T1, target_type: T2, *, saturate: Flag = 1, round_mode: str = "up") -> T2:
     """Convert the elements to the dtype of another tensor.  Source: ONNX CastLike-25"""
     name = dtype_name(target_type.dtype)
     return cast(input, to=name, saturate=saturate, round_mode=round_mode)

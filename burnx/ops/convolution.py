@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from burnx import waist
 from burnx.dtype import bool_, compute_dtype, dtype_name, string
 from burnx.errors import ModelError, ShapeError, UnsupportedError
-from burnx.ops.kinds import Int64, T
+from burnx.ops.kinds import Count, Int64, T
 from burnx.ops.operator import operator
 from burnx.ops.windows import (
     Ints,
@@ -25,7 +25,7 @@ from burnx.shape import Dim, shape_text
 from burnx.tensor import Tensor
 
 
-@operator("Conv", since=(1, 11, 22))
+@operator("Conv", since=(1, 11, 22), ranks={"x": -3, "w": -3, "b": 1})
 def conv(
     x: T,
     w: T,
@@ -33,7 +33,7 @@ def conv(
     *,
     auto_pad: str = "NOTSET",
     dilations: Sequence[int] | None = None,
-    group: int = 1,
+    group: Count = 1,
     kernel_shape: Sequence[int] | None = None,
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
@@ -77,7 +77,7 @@ def add_bias(y: Tensor, b: Tensor | None) -> Tensor:
     return y + waist.reshape(wide, (*b.shape, *[1] * (y.ndim - 2)))
 
 
-@operator("ConvTranspose", since=(1, 11, 22))
+@operator("ConvTranspose", since=(1, 11, 22), ranks={"x": -3, "w": -3, "b": 1})
 def conv_transpose(
     x: T,
     w: T,
@@ -85,7 +85,7 @@ def conv_transpose(
     *,
     auto_pad: str = "NOTSET",
     dilations: Sequence[int] | None = None,
-    group: int = 1,
+    group: Count = 1,
     kernel_shape: Sequence[int] | None = None,
     output_padding: Sequence[int] | None = None,
     output_shape: Sequence[int] | None = None,
@@ -167,7 +167,9 @@ def _fit_output(
 _ACTIVATIONS = ("none", "silu", "swish")
 
 
-@operator("CausalConvWithState", since=(27,))
+@operator(
+    "CausalConvWithState", since=(27,), ranks={"input": 3, "weight": 3, "bias": 1, "past_state": 3}
+)
 def causal_conv_with_state(
     input: T,
     weight: T,
@@ -212,7 +214,7 @@ def window_of_columns(
     )
 
 
-@operator("Col2Im", since=(18,))
+@operator("Col2Im", since=(18,), ranks={"input": 3})
 def col2_im(
     input: T,
     image_shape: Int64,

@@ -49,7 +49,7 @@ def constant(
     return waist.constant(found, None if dtype is None else np.dtype(dtype))
 
 
-@operator("ConstantOfShape", since=(9, 20, 21, 23, 24, 25))
+@operator("ConstantOfShape", since=(9, 20, 21, 23, 24, 25), ranks={"input": 1})
 def constant_of_shape(input: T1, *, value: Array | None = None) -> T2:
     """A tensor of the shape that the input holds, filled with one value.  Source: ONNX ConstantOfShape-25"""
     filling = _filling(value)

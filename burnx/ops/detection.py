@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from burnx import waist
 from burnx.dtype import float32, int64
 from burnx.errors import ModelError
-from burnx.ops.kinds import Float32, Int64
+from burnx.ops.kinds import Flag, Float32, Int64
 from burnx.ops.operator import operator
 from burnx.ops.selection import dim_tensor
 from burnx.tensor import Tensor
 
 
-@operator("NonMaxSuppression", since=(10, 11))
+@operator("NonMaxSuppression", since=(10, 11), ranks={"boxes": 3, "scores": 3})
 def non_max_suppression(
     boxes: Float32,
     scores: Float32,
@@ -21,7 +21,7 @@ def non_max_suppression(
     iou_threshold: Float32 | None = None,
     score_threshold: Float32 | None = None,
     *,
-    center_point_box: int = 0,
+    center_point_box: Flag = 0,
 ) -> Int64:
     """The boxes that are left when, by falling score, each removes those that overlap it too much.
 

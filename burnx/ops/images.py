@@ -11,7 +11,7 @@ import numpy as np
 from burnx import waist
 from burnx.dtype import string, uint8
 from burnx.errors import ModelError, ShapeError, UnsupportedError
-from burnx.ops.kinds import T1, T2, T, Tind
+from burnx.ops.kinds import T1, T2, Count, T, Tind
 from burnx.ops.movement import normal_axes
 from burnx.ops.operator import REQUIRED, operator
 from burnx.shape import Dim, maximum, shape_text
@@ -21,7 +21,7 @@ from burnx.types import TensorType
 _MISSING: Any = REQUIRED
 
 
-@operator("CenterCropPad", since=(18,))
+@operator("CenterCropPad", since=(18,), ranks={"shape": 1})
 def center_crop_pad(input_data: T, shape: Tind, *, axes: Sequence[int] | None = None) -> T:
     """Cut or pad with zeros around the middle to a shape; the odd one is at the end.
 
@@ -59,8 +59,8 @@ def _image(x: Tensor, name: str, mode: str) -> tuple[Dim, Dim, Dim, Dim]:
     return n, c, h, w
 
 
-@operator("DepthToSpace", since=(1, 11, 13, 28))
-def depth_to_space(input: T, *, blocksize: int = _MISSING, mode: str = "DCR") -> T:
+@operator("DepthToSpace", since=(1, 11, 13, 28), ranks={"input": 4})
+def depth_to_space(input: T, *, blocksize: Count = _MISSING, mode: str = "DCR") -> T:
     """Lay channels out as blocks of pixels.  Source: ONNX DepthToSpace-28"""
     n, c, h, w = _image(input, "DepthToSpace", mode)
     b, depth = blocksize, c // (blocksize * blocksize)
@@ -75,8 +75,8 @@ def depth_to_space(input: T, *, blocksize: int = _MISSING, mode: str = "DCR") ->
     return waist.reshape(moved, (n, depth, h * b, w * b))
 
 
-@operator("SpaceToDepth", since=(1, 13, 28))
-def space_to_depth(input: T, *, blocksize: int = _MISSING, mode: str = "DCR") -> T:
+@operator("SpaceToDepth", since=(1, 13, 28), ranks={"input": 4})
+def space_to_depth(input: T, *, blocksize: Count = _MISSING, mode: str = "DCR") -> T:
     """Stack the pixels of each block as channels.  Source: ONNX SpaceToDepth-28"""
     n, c, h, w = _image(input, "SpaceToDepth", mode)
     b = blocksize

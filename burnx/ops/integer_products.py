@@ -12,7 +12,7 @@ from burnx import waist
 from burnx.dtype import DType, float32, int32, is_integer
 from burnx.errors import ShapeError
 from burnx.ops.convolution import check_kernel
-from burnx.ops.kinds import T1, T2, T3, T4, TS, Float32, Int32
+from burnx.ops.kinds import T1, T2, T3, T4, TS, Count, Float32, Int32
 from burnx.ops.operator import operator
 from burnx.ops.quantization import quantize
 from burnx.ops.reduction import count_along
@@ -184,7 +184,7 @@ def conv_integer(
     *,
     auto_pad: str = "NOTSET",
     dilations: Sequence[int] | None = None,
-    group: int = 1,
+    group: Count = 1,
     kernel_shape: Sequence[int] | None = None,
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
@@ -210,7 +210,7 @@ def q_linear_conv(
     *,
     auto_pad: str = "NOTSET",
     dilations: Sequence[int] | None = None,
-    group: int = 1,
+    group: Count = 1,
     kernel_shape: Sequence[int] | None = None,
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,

@@ -32,3 +32,9 @@ UInt8: TypeAlias = Tensor
 Int8: TypeAlias = Tensor
 Float32: TypeAlias = Tensor
 String: TypeAlias = Tensor
+
+# attributes of a domain, which is checked before the body runs
+Flag: TypeAlias = int
+"""0 or 1."""
+Count: TypeAlias = int
+"""At least 1."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from burnx import waist
 from burnx.dtype import bool_, compute_dtype, float64, int64, is_integer
 from burnx.errors import ShapeError
-from burnx.ops.kinds import T
+from burnx.ops.kinds import Flag, T
 from burnx.ops.operator import operator
 from burnx.ops.windows import number
 from burnx.shape import broadcast_shapes, product, shape_text
@@ -43,7 +43,7 @@ def _flat_product(a: Tensor, b: Tensor) -> Tensor:
     return waist.reshape(y, (*[1] * (rank - y.ndim), *y.shape)) if extra else y
 
 
-@operator("Gemm", since=(1, 6, 7, 9, 11, 13))
+@operator("Gemm", since=(1, 6, 7, 9, 11, 13), ranks={"a": 2, "b": 2})
 def gemm(
     a: T,
     b: T,
@@ -51,8 +51,8 @@ def gemm(
     *,
     alpha: float = 1.0,
     beta: float = 1.0,
-    transA: int = 0,
-    transB: int = 0,
+    transA: Flag = 0,
+    transB: Flag = 0,
 ) -> T:
     """alpha * a @ b + beta * c, with c broadcast to the product.  Source: ONNX Gemm-13"""
     if a.ndim != 2 or b.ndim != 2:
@@ -97,8 +97,8 @@ def gemm_1(
     alpha: float = 1.0,
     beta: float = 1.0,
     broadcast: int = 0,
-    transA: int = 0,
-    transB: int = 0,
+    transA: Flag = 0,
+    transB: Flag = 0,
 ) -> T:
     """Gemm that says whether c broadcasts."""
     return gemm(a, b, c, alpha=alpha, beta=beta, transA=transA, transB=transB)

@@ -8,7 +8,7 @@ from burnx import waist
 from burnx.dtype import float32
 from burnx.errors import ModelError, ShapeError
 from burnx.ops.attention_parts import divided, number, scaled, split_heads
-from burnx.ops.kinds import S, T
+from burnx.ops.kinds import Count, S, T
 from burnx.ops.operator import REQUIRED, operator
 from burnx.tensor import Tensor
 from burnx.types import TensorType
@@ -22,7 +22,7 @@ RULES: dict[str, tuple[bool, bool]] = {
 }
 
 
-@operator("LinearAttention", since=(27,))
+@operator("LinearAttention", since=(27,), ranks={"query": 3, "key": 3, "value": 3, "past_state": 4})
 def linear_attention(
     query: T,
     key: T,
@@ -32,8 +32,8 @@ def linear_attention(
     beta: T | None = None,
     *,
     chunk_size: int = 64,
-    kv_num_heads: int = REQUIRED,  # type: ignore[assignment]
-    q_num_heads: int = REQUIRED,  # type: ignore[assignment]
+    kv_num_heads: Count = REQUIRED,  # type: ignore[assignment]
+    q_num_heads: Count = REQUIRED,  # type: ignore[assignment]
     scale: float = 0.0,
     update_rule: str = "gated_delta",
 ) -> tuple[T, S]:

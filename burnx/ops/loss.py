@@ -40,7 +40,9 @@ def _likelihood_loss(
     return waist.reduce("sum", loss, axes) / waist.reduce("sum", factor, axes)
 
 
-@operator("NegativeLogLikelihoodLoss", since=(12, 13, 22))
+@operator(
+    "NegativeLogLikelihoodLoss", since=(12, 13, 22), ranks={"input": -2, "target": -1, "weight": 1}
+)
 def negative_log_likelihood_loss(
     input: T,
     target: Tind,
@@ -55,7 +57,12 @@ def negative_log_likelihood_loss(
     return waist.cast_to(loss, input.dtype)
 
 
-@operator("SoftmaxCrossEntropyLoss", since=(12, 13), outputs=1)
+@operator(
+    "SoftmaxCrossEntropyLoss",
+    since=(12, 13),
+    outputs=1,
+    ranks={"scores": -2, "labels": -1, "weights": 1},
+)
 def softmax_cross_entropy_loss(
     scores: T,
     labels: Tind,

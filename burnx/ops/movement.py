@@ -11,7 +11,7 @@ import numpy as np
 from burnx import waist
 from burnx.dtype import int64
 from burnx.errors import ModelError, ShapeError
-from burnx.ops.kinds import T1, Int64, T, Tind
+from burnx.ops.kinds import T1, Count, Flag, Int64, T, Tind
 from burnx.ops.operator import REQUIRED, operator
 from burnx.shape import (
     Dim,
@@ -53,8 +53,8 @@ def identity(input: T) -> T:
     return input
 
 
-@operator("Reshape", since=(1, 5, 13, 14, 19, 21, 23, 24, 25))
-def reshape(data: T, shape: Int64, *, allowzero: int = 0) -> T:
+@operator("Reshape", since=(1, 5, 13, 14, 19, 21, 23, 24, 25), ranks={"shape": 1})
+def reshape(data: T, shape: Int64, *, allowzero: Flag = 0) -> T:
     """The same elements under another shape: -1 is what remains, 0 keeps the size unless ``allowzero``.
 
     Source: ONNX Reshape-25
@@ -203,7 +203,7 @@ def concat_1(*inputs: T, axis: int = 1) -> T:
     return concat(*inputs, axis=axis)
 
 
-@operator("Expand", since=(8, 13))
+@operator("Expand", since=(8, 13), ranks={"shape": 1})
 def expand(input: T, shape: Int64) -> T:
     """Broadcast with a shape, in both directions.  Source: ONNX Expand-13"""
     return waist.broadcast(input, broadcast_shapes(input.shape, waist.dims(shape)))
@@ -286,7 +286,7 @@ def split(
     split: Int64 | None = None,
     *,
     axis: int = 0,
-    num_outputs: int | None = None,
+    num_outputs: Count | None = None,
     outputs: int | None = None,
 ) -> list[T]:
     """Parts of given sizes, or ``num_outputs`` of ceil(n / num_outputs), the last of what remains.
@@ -373,7 +373,7 @@ def gather(data: T, indices: Tind, *, axis: int = 0) -> T:
     return waist.take(data, indices, normal_axis(axis, data.ndim))
 
 
-@operator("Tile", since=(1, 6, 13))
+@operator("Tile", since=(1, 6, 13), ranks={"repeats": 1})
 def tile(input: T, repeats: T1) -> T:
     """Repeat the whole along each axis.  Source: ONNX Tile-13"""
     times = waist.dims(repeats)

@@ -9,7 +9,7 @@ import numpy as np
 from burnx import waist
 from burnx.dtype import DType, compute_dtype, dtype_of_code
 from burnx.errors import ModelError, ShapeError
-from burnx.ops.kinds import T, U, V
+from burnx.ops.kinds import Count, T, U, V
 from burnx.ops.logic import where
 from burnx.ops.movement import expand, normal_axes, normal_axis, reshape, unsqueeze
 from burnx.ops.operator import REQUIRED, operator
@@ -99,13 +99,13 @@ def simplified_layer_normalization(
     return scaled(result, scale, None, scale.dtype), inverse
 
 
-@operator("GroupNormalization", since=(18, 21), meaning=21)
+@operator("GroupNormalization", since=(18, 21), meaning=21, ranks={"x": -2, "scale": 1, "bias": 1})
 def group_normalization(
     x: T,
     scale: T,
     bias: T,
     *,
-    num_groups: int = REQUIRED,  # type: ignore[assignment]
+    num_groups: Count = REQUIRED,  # type: ignore[assignment]
     epsilon: float = 1e-5,
     stash_type: int = 1,
 ) -> T:
@@ -129,7 +129,7 @@ def group_normalization_18(
     scale: T,
     bias: T,
     *,
-    num_groups: int = REQUIRED,  # type: ignore[assignment]
+    num_groups: Count = REQUIRED,  # type: ignore[assignment]
     epsilon: float = 1e-5,
 ) -> T:
     """GroupNormalization with one scale and bias for each group."""
@@ -143,7 +143,9 @@ def group_normalization_18(
     return group_normalization(x, scale, bias, num_groups=num_groups, epsilon=epsilon)
 
 
-@operator("InstanceNormalization", since=(1, 6, 22), meaning=6)
+@operator(
+    "InstanceNormalization", since=(1, 6, 22), meaning=6, ranks={"input": -2, "scale": 1, "b": 1}
+)
 def instance_normalization(input: T, scale: T, b: T, *, epsilon: float = 1e-5) -> T:
     """Normalize each channel of each sample.  Source: ONNX InstanceNormalization-22"""
     rank = input.ndim
@@ -173,14 +175,14 @@ def lp_normalization(input: T, *, axis: int = -1, p: int = 2) -> T:
     return waist.cast_to(where(waist.map("eq", norm, zero), zero, wide / norm), input.dtype)
 
 
-@operator("LRN", since=(1, 13))
+@operator("LRN", since=(1, 13), ranks={"x": -2})
 def lrn(
     x: T,
     *,
     alpha: float = 1e-4,
     beta: float = 0.75,
     bias: float = 1.0,
-    size: int = REQUIRED,  # type: ignore[assignment]
+    size: Count = REQUIRED,  # type: ignore[assignment]
 ) -> T:
     """x / (bias + alpha / size * sum of squares over ``size`` channels around)^beta.  Source: ONNX LRN-13"""
     wide = widen(x)

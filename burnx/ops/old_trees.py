@@ -11,7 +11,7 @@ import numpy as np
 from burnx import waist
 from burnx.dtype import DType, float32
 from burnx.errors import ModelError
-from burnx.ops.kinds import T1, T2, Float32, T
+from burnx.ops.kinds import T1, T2, Count, Float32, T
 from burnx.ops.ml_scores import (
     ML,
     Array,
@@ -154,7 +154,7 @@ def tree_ensemble_regressor(
     aggregate_function: str = "SUM",
     base_values: Sequence[float] | None = None,
     base_values_as_tensor: Array | None = None,
-    n_targets: int | None = None,
+    n_targets: Count | None = None,
     nodes_falsenodeids: Sequence[int] | None = None,
     nodes_featureids: Sequence[int] | None = None,
     nodes_hitrates: Sequence[float] | None = None,

@@ -20,11 +20,14 @@ from typing import Any
 import numpy as np
 
 from burnx.dtype import DTYPES, DType, as_array
-from burnx.errors import CallError, ModelError, UsageError
+from burnx.errors import BurnxError, CallError, ModelError, UsageError
+from burnx.ops.domain import Ranks, check_attributes, check_ranks, domains_of, unfit
 from burnx.tensor import Tensor, recorder_of
 from burnx.types import TensorType, Type
 
 REQUIRED = inspect.Parameter.empty
+# what Python and NumPy raise where a body meets sizes that contradict each other
+_UNFIT = (ArithmeticError, LookupError, ValueError, TypeError, AttributeError)
 # type variables that stand for one dtype only
 FIXED: dict[str, DType] = {
     "Bool": DTYPES["bool"],
@@ -65,7 +68,8 @@ class Operator:
 
     ``since`` lists the opset versions that changed it; ``outputs_given`` is how many outputs a plain call gives;
     a body that ``takes_count`` wants to know how many are asked for; one that is ``composite`` calls nothing but
-    other operators, which are what is recorded.
+    other operators, which are what is recorded.  ``ranks`` are those that inputs may have, ``domains`` those of
+    attributes.
     """
 
     op_type: str
@@ -83,6 +87,8 @@ class Operator:
     meaning_since: int = 0
     takes_count: bool = False
     composite: bool = False
+    ranks: Ranks = field(default_factory=dict)
+    domains: Mapping[str, str] = field(default_factory=dict)
     __doc__: str | None = None
     __signature__: inspect.Signature | None = None
 
@@ -249,6 +255,21 @@ class Operator:
             raise ModelError(f"{self.qualified} gives {len(results)} outputs, not {count}")
         return results[:count] if count else results
 
+    def run_body(self, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
+        """What the body gives.
+
+        Raises: ModelError if inputs or attributes are not what the operator takes.
+        """
+        named = dict(zip((each.name for each in self.inputs), inputs, strict=False))
+        check_attributes(self.domains, attributes)
+        check_ranks(self.ranks, named)
+        try:
+            return self.function(*inputs, **attributes)
+        except BurnxError:
+            raise
+        except _UNFIT as error:
+            raise unfit(self.qualified, named, attributes) from error
+
     def dtype_rule(self, inputs: Sequence[Type | None], place: int) -> Type | None:
         """The type of an output as far as the type variables tell, its rank unknown."""
         wanted = self.outputs[min(place, len(self.outputs) - 1)].variable
@@ -319,12 +340,14 @@ def operator(
     outputs: int | None = None,
     meaning: int = 0,
     composite: bool = False,
+    ranks: Ranks | None = None,
 ) -> Callable[[Callable[..., Any]], Operator]:
     """Make a function the operator ``op_type`` of ``domain``.
 
     ``since``: the opsets that changed it.  ``outputs``: how many outputs a plain call gives (default all).
     ``meaning``: the oldest opset whose operator means what the body does, where that is not the first of 13 on.
     ``composite``: a call is recorded as those of the operators in the body.
+    ``ranks``: those that inputs have, by name, where the body counts on it; -n is n and more.
     """
 
     def register(function: Callable[..., Any]) -> Operator:
@@ -351,6 +374,8 @@ def operator(
             meaning_since=meaning,
             takes_count="outputs" in signature.parameters,
             composite=composite,
+            ranks=ranks or {},
+            domains=domains_of({each.name: str(each.annotation) for each in kinds}),
         )
         # help() shows only the text of an object, other tools ask for the signature
         entry.__signature__ = signature

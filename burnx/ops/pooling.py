@@ -11,7 +11,7 @@ import numpy as np
 from burnx import waist
 from burnx.dtype import bool_, compute_dtype, int64, is_float, is_integer
 from burnx.errors import ModelError
-from burnx.ops.kinds import T1, T2, I, T
+from burnx.ops.kinds import T1, T2, Flag, I, T
 from burnx.ops.operator import REQUIRED, operator
 from burnx.ops.windows import (
     Ints,
@@ -37,16 +37,16 @@ def lowest_of(x: Tensor) -> Any:
     return np.iinfo(x.dtype).min if is_integer(x.dtype) else -np.inf
 
 
-@operator("MaxPool", since=(1, 8, 10, 11, 12, 22), outputs=1)
+@operator("MaxPool", since=(1, 8, 10, 11, 12, 22), outputs=1, ranks={"x": -3})
 def max_pool(
     x: T,
     *,
     auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
+    ceil_mode: Flag = 0,
     dilations: Sequence[int] | None = None,
     kernel_shape: Sequence[int] = _MISSING,
     pads: Sequence[int] | None = None,
-    storage_order: int = 0,
+    storage_order: Flag = 0,
     strides: Sequence[int] | None = None,
 ) -> tuple[T, I]:
     """The greatest under the window, and where it stands in the whole tensor.  Source: ONNX MaxPool-22"""
@@ -115,13 +115,13 @@ def _flat_positions(x: Tensor, first: Tensor, window: Window, storage_order: int
     return total
 
 
-@operator("AveragePool", since=(1, 7, 10, 11, 19, 22))
+@operator("AveragePool", since=(1, 7, 10, 11, 19, 22), ranks={"x": -3})
 def average_pool(
     x: T,
     *,
     auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
-    count_include_pad: int = 0,
+    ceil_mode: Flag = 0,
+    count_include_pad: Flag = 0,
     dilations: Sequence[int] | None = None,
     kernel_shape: Sequence[int] = _MISSING,
     pads: Sequence[int] | None = None,
@@ -193,12 +193,12 @@ def _powered(x: Tensor, p: float) -> Tensor:
     return wide * wide if p == 2 else waist.map("pow", wide, waist.constant(p, wide.dtype))
 
 
-@operator("LpPool", since=(1, 2, 11, 18, 22))
+@operator("LpPool", since=(1, 2, 11, 18, 22), ranks={"x": -3})
 def lp_pool(
     x: T,
     *,
     auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
+    ceil_mode: Flag = 0,
     dilations: Sequence[int] | None = None,
     kernel_shape: Sequence[int] = _MISSING,
     p: int = 2,

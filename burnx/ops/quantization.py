@@ -20,7 +20,7 @@ from burnx.dtype import (
     uint8,
 )
 from burnx.errors import DTypeError, ModelError, ShapeError
-from burnx.ops.kinds import T1, T2, T3, Float32
+from burnx.ops.kinds import T1, T2, T3, Flag, Float32
 from burnx.ops.movement import normal_axis
 from burnx.ops.operator import operator
 from burnx.ops.reduction import fold_axes
@@ -69,7 +69,7 @@ def _spread_blocks(scale: Tensor, x: Tensor, axis: int, block_size: int) -> Tens
     return waist.slice_axis(each, place, 0, n)
 
 
-def quantize(x: Tensor, zero_point: Tensor | None, dtype: DType, saturate: int = 1) -> Tensor:
+def quantize(x: Tensor, zero_point: Tensor | None, dtype: DType, saturate: Flag = 1) -> Tensor:
     """Round numbers that are divided by their scale already, move them by the zero point, and saturate."""
     wide = waist.cast_to(x, compute_dtype(x.dtype) if is_float(x.dtype) else float32)
     if not is_integer(dtype):
@@ -105,7 +105,7 @@ def quantize_linear(
     block_size: int = 0,
     output_dtype: int = 0,
     precision: int = 0,
-    saturate: int = 1,
+    saturate: Flag = 1,
 ) -> T3:
     """saturate(round(x / y_scale) + y_zero_point), divided in ``precision`` or the dtype of the scale.
 

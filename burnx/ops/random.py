@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from burnx import waist
 from burnx.dtype import DType, compute_dtype, dtype_of_code, float32, float64, int64
 from burnx.errors import ShapeError
-from burnx.ops.kinds import T1, T2, T
+from burnx.ops.kinds import T1, T2, Count, T
 from burnx.ops.operator import REQUIRED, operator
 from burnx.types import TensorType
 
@@ -77,9 +77,9 @@ def bernoulli(input: T1, *, dtype: int | None = None, seed: float | None = None)
     return waist.cast_to(hit, _dtype(dtype, input.dtype))
 
 
-@operator("Multinomial", since=(7, 22))
+@operator("Multinomial", since=(7, 22), ranks={"input": 2})
 def multinomial(
-    input: T1, *, sample_size: int = 1, dtype: int = 6, seed: float | None = None
+    input: T1, *, sample_size: Count = 1, dtype: int = 6, seed: float | None = None
 ) -> T2:
     """Classes drawn by their unnormalized log-probabilities.
 

@@ -7,7 +7,7 @@ from functools import partial
 
 from burnx import waist
 from burnx.errors import ModelError
-from burnx.ops.kinds import T1, T
+from burnx.ops.kinds import T1, Flag, T
 from burnx.ops.operator import operator
 from burnx.ops.recurrent_cells import (
     Function,
@@ -61,7 +61,11 @@ def _halves(bias: Tensor | None, direction: int, width: Dim) -> tuple[Tensor | N
 
 
 # ---------------------------------------------------------------------------------------- RNN
-@operator("RNN", since=(1, 7, 14, 22))
+@operator(
+    "RNN",
+    since=(1, 7, 14, 22),
+    ranks={"x": 3, "w": 3, "r": 3, "b": 2, "sequence_lens": 1, "initial_h": 3},
+)
 def rnn(
     x: T,
     w: T,
@@ -76,7 +80,7 @@ def rnn(
     clip: float | None = None,
     direction: str = "forward",
     hidden_size: int | None = None,
-    layout: int = 0,
+    layout: Flag = 0,
 ) -> tuple[T, T]:
     """h = f(x W + h R + b) over time.
 
@@ -108,7 +112,11 @@ def rnn(
 
 
 # ---------------------------------------------------------------------------------------- GRU
-@operator("GRU", since=(1, 3, 7, 14, 22))
+@operator(
+    "GRU",
+    since=(1, 3, 7, 14, 22),
+    ranks={"x": 3, "w": 3, "r": 3, "b": 2, "sequence_lens": 1, "initial_h": 3},
+)
 def gru(
     x: T,
     w: T,
@@ -123,8 +131,8 @@ def gru(
     clip: float | None = None,
     direction: str = "forward",
     hidden_size: int | None = None,
-    layout: int = 0,
-    linear_before_reset: int = 0,
+    layout: Flag = 0,
+    linear_before_reset: Flag = 0,
 ) -> tuple[T, T]:
     """Gated recurrent units: gates z, r, h side by side in the weights.
 
@@ -206,7 +214,20 @@ def _mixed(z: Tensor, new: Tensor, old: Tensor) -> Tensor:
 
 
 # ---------------------------------------------------------------------------------------- LSTM
-@operator("LSTM", since=(1, 7, 14, 22))
+@operator(
+    "LSTM",
+    since=(1, 7, 14, 22),
+    ranks={
+        "x": 3,
+        "w": 3,
+        "r": 3,
+        "b": 2,
+        "sequence_lens": 1,
+        "initial_h": 3,
+        "initial_c": 3,
+        "p": 2,
+    },
+)
 def lstm(
     x: T,
     w: T,
@@ -223,8 +244,8 @@ def lstm(
     clip: float | None = None,
     direction: str = "forward",
     hidden_size: int | None = None,
-    input_forget: int = 0,
-    layout: int = 0,
+    input_forget: Flag = 0,
+    layout: Flag = 0,
 ) -> tuple[T, T, T]:
     """Long short-term memory: gates i, o, f, c side by side in the weights, peepholes i, o, f in ``p``.
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from burnx import waist
 from burnx.dtype import DType
-from burnx.ops.kinds import Int64, T
+from burnx.ops.kinds import Flag, Int64, T
 from burnx.ops.movement import axis_list, normal_axes
 from burnx.ops.operator import Operator, operator
 from burnx.ops.precision import as_float, number, widen
@@ -30,7 +30,7 @@ def reduced_axes(data: Tensor, axes: Tensor | None, noop: int) -> Axes:
     return normal_axes(axis_list(axes), data.ndim)
 
 
-def fold_axes(function: str, x: Tensor, axes: Axes, keepdims: int = 1) -> Tensor:
+def fold_axes(function: str, x: Tensor, axes: Axes, keepdims: Flag = 1) -> Tensor:
     """Reduce along ``axes``, which stay with size 1 if ``keepdims``."""
     if not axes:
         return x
@@ -47,12 +47,12 @@ def count_along(x: Tensor, axes: Axes, dtype: DType) -> Tensor:
     return waist.cast_to(waist.reshape(waist.sizes(total), ()), dtype)
 
 
-def mean_along(x: Tensor, axes: Axes, keepdims: int = 1) -> Tensor:
+def mean_along(x: Tensor, axes: Axes, keepdims: Flag = 1) -> Tensor:
     """The mean along ``axes``; integers truncate towards zero."""
     return waist.map("div", fold_axes("sum", x, axes, keepdims), count_along(x, axes, x.dtype))
 
 
-def log_sum_exp(x: Tensor, axes: Axes, keepdims: int = 1) -> Tensor:
+def log_sum_exp(x: Tensor, axes: Axes, keepdims: Flag = 1) -> Tensor:
     """log(sum(exp(x))), shifted by the greatest element so that neither overflows nor vanishes."""
     top = fold_axes("max", x, axes)
     shift = waist.map("select", waist.map("is_inf", top), number(0, x), top)
@@ -65,7 +65,7 @@ def log_sum_exp(x: Tensor, axes: Axes, keepdims: int = 1) -> Tensor:
 
 @operator("ReduceSum", since=(1, 11, 13))
 def reduce_sum(
-    data: T, axes: Int64 | None = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0
+    data: T, axes: Int64 | None = None, *, keepdims: Flag = 1, noop_with_empty_axes: Flag = 0
 ) -> T:
     """The sum.  Source: ONNX ReduceSum-13"""
     return fold_axes("sum", data, reduced_axes(data, axes, noop_with_empty_axes), keepdims)
@@ -73,7 +73,7 @@ def reduce_sum(
 
 @operator("ReduceMean", since=(1, 11, 13, 18), meaning=18)
 def reduce_mean(
-    data: T, axes: Int64 | None = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0
+    data: T, axes: Int64 | None = None, *, keepdims: Flag = 1, noop_with_empty_axes: Flag = 0
 ) -> T:
     """The mean; of integers, truncated.  Source: ONNX ReduceMean-18"""
     chosen = reduced_axes(data, axes, noop_with_empty_axes)
@@ -82,7 +82,7 @@ def reduce_mean(
 
 @operator("ReduceProd", since=(1, 11, 13, 18), meaning=18)
 def reduce_prod(
-    data: T, axes: Int64 | None = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0
+    data: T, axes: Int64 | None = None, *, keepdims: Flag = 1, noop_with_empty_axes: Flag = 0
 ) -> T:
     """The product.  Source: ONNX ReduceProd-18"""
     return fold_axes("prod", data, reduced_axes(data, axes, noop_with_empty_axes), keepdims)
@@ -90,7 +90,7 @@ def reduce_prod(
 
 @operator("ReduceMax", since=(1, 11, 12, 13, 18, 20), meaning=18)
 def reduce_max(
-    data: T, axes: Int64 | None = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0
+    data: T, axes: Int64 | None = None, *, keepdims: Flag = 1, noop_with_empty_axes: Flag = 0
 ) -> T:
     """The greatest element; NaN wins, and of nothing it is the least value there is.  Source: ONNX ReduceMax-20"""
     return fold_axes("max", data, reduced_axes(data, axes, noop_with_empty_axes), keepdims)
@@ -98,7 +98,7 @@ def reduce_max(
 
 @operator("ReduceMin", since=(1, 11, 12, 13, 18, 20), meaning=18)
 def reduce_min(
-    data: T, axes: Int64 | None = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0
+    data: T, axes: Int64 | None = None, *, keepdims: Flag = 1, noop_with_empty_axes: Flag = 0
 ) -> T:
     """The least element; NaN wins, and of nothing it is the greatest value there is.  Source: ONNX ReduceMin-20"""
     return fold_axes("min", data, reduced_axes(data, axes, noop_with_empty_axes), keepdims)
@@ -106,7 +106,7 @@ def reduce_min(
 
 @operator("ReduceL1", since=(1, 11, 13, 18), meaning=18)
 def reduce_l1(
-    data: T, axes: Int64 | None = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0
+    data: T, axes: Int64 | None = None, *, keepdims: Flag = 1, noop_with_empty_axes: Flag = 0
 ) -> T:
     """The sum of the absolute values.  Source: ONNX ReduceL1-18"""
     chosen = reduced_axes(data, axes, noop_with_empty_axes)
@@ -115,7 +115,7 @@ def reduce_l1(
 
 @operator("ReduceL2", since=(1, 11, 13, 18), meaning=18)
 def reduce_l2(
-    data: T, axes: Int64 | None = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0
+    data: T, axes: Int64 | None = None, *, keepdims: Flag = 1, noop_with_empty_axes: Flag = 0
 ) -> T:
     """The root of the sum of squares.  Source: ONNX ReduceL2-18"""
     chosen = reduced_axes(data, axes, noop_with_empty_axes)
@@ -126,7 +126,7 @@ def reduce_l2(
 
 @operator("ReduceLogSum", since=(1, 11, 13, 18, 28), meaning=18)
 def reduce_log_sum(
-    data: T, axes: Int64 | None = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0
+    data: T, axes: Int64 | None = None, *, keepdims: Flag = 1, noop_with_empty_axes: Flag = 0
 ) -> T:
     """The logarithm of the sum.  Source: ONNX ReduceLogSum-28"""
     chosen = reduced_axes(data, axes, noop_with_empty_axes)
@@ -136,7 +136,7 @@ def reduce_log_sum(
 
 @operator("ReduceLogSumExp", since=(1, 11, 13, 18, 28), meaning=18)
 def reduce_log_sum_exp(
-    data: T, axes: Int64 | None = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0
+    data: T, axes: Int64 | None = None, *, keepdims: Flag = 1, noop_with_empty_axes: Flag = 0
 ) -> T:
     """The logarithm of the sum of exponentials, also of large numbers.  Source: ONNX ReduceLogSumExp-28"""
     chosen = reduced_axes(data, axes, noop_with_empty_axes)
@@ -145,7 +145,7 @@ def reduce_log_sum_exp(
 
 @operator("ReduceSumSquare", since=(1, 11, 13, 18), meaning=18)
 def reduce_sum_square(
-    data: T, axes: Int64 | None = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0
+    data: T, axes: Int64 | None = None, *, keepdims: Flag = 1, noop_with_empty_axes: Flag = 0
 ) -> T:
     """The sum of squares.  Source: ONNX ReduceSumSquare-18"""
     chosen = reduced_axes(data, axes, noop_with_empty_axes)
@@ -157,7 +157,7 @@ def _axes_were_attribute(entry: Operator, until: int) -> None:
     """Register a reduction as it was: its axes are an attribute up to opset ``until``."""
 
     @entry.upgrade(from_version=until)
-    def reduce_1(data: T, *, axes: Sequence[int] | None = None, keepdims: int = 1) -> T:
+    def reduce_1(data: T, *, axes: Sequence[int] | None = None, keepdims: Flag = 1) -> T:
         chosen = np.array(axes, np.int64) if axes else None
         return entry(data, chosen, keepdims=keepdims)
 

@@ -12,7 +12,7 @@ import numpy as np
 from burnx import waist
 from burnx.dtype import compute_dtype, int64
 from burnx.errors import ModelError
-from burnx.ops.kinds import T1, T2, T
+from burnx.ops.kinds import T1, T2, Count, T
 from burnx.ops.operator import REQUIRED, operator
 from burnx.ops.windows import along, number
 from burnx.shape import Dim, shape_text
@@ -36,7 +36,7 @@ class Side:
     count: Tensor
 
 
-@operator("RoiAlign", since=(10, 16, 22))
+@operator("RoiAlign", since=(10, 16, 22), ranks={"x": 4, "rois": 2, "batch_indices": 1})
 def roi_align(
     x: T1,
     rois: T1,
@@ -44,8 +44,8 @@ def roi_align(
     *,
     coordinate_transformation_mode: str = "half_pixel",
     mode: str = "avg",
-    output_height: int = 1,
-    output_width: int = 1,
+    output_height: Count = 1,
+    output_width: Count = 1,
     sampling_ratio: int = 0,
     spatial_scale: float = 1.0,
 ) -> T1:
@@ -77,8 +77,8 @@ def roi_align_10(
     batch_indices: T2,
     *,
     mode: str = "avg",
-    output_height: int = 1,
-    output_width: int = 1,
+    output_height: Count = 1,
+    output_width: Count = 1,
     sampling_ratio: int = 0,
     spatial_scale: float = 1.0,
 ) -> T1:
@@ -211,7 +211,7 @@ def _pool_max(values: Tensor, sides: tuple[Side, Side]) -> Tensor:
     return waist.map("select", waist.reshape(some, (*some.shape, 1, 1, 1)), top, zero)
 
 
-@operator("MaxRoiPool", since=(1, 22))
+@operator("MaxRoiPool", since=(1, 22), ranks={"x": 4, "rois": 2})
 def max_roi_pool(
     x: T, rois: T, *, pooled_shape: Sequence[int] = _MISSING, spatial_scale: float = 1.0
 ) -> T:

@@ -24,7 +24,7 @@ from burnx.dtype import (
 )
 from burnx.errors import ModelError, UnsupportedError
 from burnx.ops import arithmetic
-from burnx.ops.kinds import T1, T2, Float32, Int64, T
+from burnx.ops.kinds import T1, T2, Flag, Float32, Int64, T
 from burnx.ops.movement import normal_axes
 from burnx.ops.operator import REQUIRED, operator
 from burnx.ops.sampling import cubic_weights
@@ -127,18 +127,18 @@ ROUNDINGS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-@operator("Resize", since=(10, 11, 13, 18, 19))
+@operator("Resize", since=(10, 11, 13, 18, 19), ranks={"roi": 1, "scales": 1, "sizes": 1})
 def resize(
     x: T1,
     roi: T2 | None = None,
     scales: Float32 | None = None,
     sizes: Int64 | None = None,
     *,
-    antialias: int = 0,
+    antialias: Flag = 0,
     axes: Sequence[int] | None = None,
     coordinate_transformation_mode: str = "half_pixel",
     cubic_coeff_a: float = -0.75,
-    exclude_outside: int = 0,
+    exclude_outside: Flag = 0,
     extrapolation_value: float = 0.0,
     keep_aspect_ratio_policy: str = "stretch",
     mode: str = "nearest",

@@ -11,7 +11,7 @@ from burnx import waist
 from burnx.dtype import DType, compute_dtype, dtype_name, int64, is_complex, is_float, string
 from burnx.errors import ModelError, ShapeError, UnsupportedError
 from burnx.ops.convolution import add_bias
-from burnx.ops.kinds import T1, T2, T
+from burnx.ops.kinds import T1, T2, Count, Flag, T
 from burnx.ops.operator import operator
 from burnx.ops.windows import along, each_axis, number, place_window, spatial_shape
 from burnx.shape import Dim, product, shape_text
@@ -130,12 +130,12 @@ def _work_dtype(x: Tensor, mode: str) -> DType:
     return compute_dtype(x.dtype) if is_float(x.dtype) else np.dtype(np.float64)
 
 
-@operator("GridSample", since=(16, 20, 22))
+@operator("GridSample", since=(16, 20, 22), ranks={"x": -3, "grid": -3})
 def grid_sample(
     x: T1,
     grid: T2,
     *,
-    align_corners: int = 0,
+    align_corners: Flag = 0,
     mode: str = "linear",
     padding_mode: str = "zeros",
 ) -> T1:
@@ -179,7 +179,7 @@ def grid_sample_16(
     x: T1,
     grid: T2,
     *,
-    align_corners: int = 0,
+    align_corners: Flag = 0,
     mode: str = "bilinear",
     padding_mode: str = "zeros",
 ) -> T1:
@@ -192,8 +192,8 @@ def grid_sample_16(
     )
 
 
-@operator("AffineGrid", since=(20,))
-def affine_grid(theta: T1, size: T2, *, align_corners: int = 0) -> T1:
+@operator("AffineGrid", since=(20,), ranks={"theta": 3, "size": 1})
+def affine_grid(theta: T1, size: T2, *, align_corners: Flag = 0) -> T1:
     """The grid (n, *s, rank) that GridSample wants for affine maps (n, rank, rank + 1).
 
     Source: ONNX AffineGrid-20
@@ -241,9 +241,9 @@ def deform_conv(
     mask: T | None = None,
     *,
     dilations: Sequence[int] | None = None,
-    group: int = 1,
+    group: Count = 1,
     kernel_shape: Sequence[int] | None = None,
-    offset_group: int = 1,
+    offset_group: Count = 1,
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
 ) -> T:

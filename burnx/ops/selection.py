@@ -9,7 +9,7 @@ import numpy as np
 from burnx import waist
 from burnx.dtype import compute_dtype, dtype_of_code, int64
 from burnx.errors import ModelError, ShapeError
-from burnx.ops.kinds import T1, T2, T3, I, Int64, T
+from burnx.ops.kinds import T1, T2, T3, Flag, I, Int64, T
 from burnx.ops.movement import normal_axis
 from burnx.ops.operator import REQUIRED, operator
 from burnx.shape import Dim, Undecided, at_least, product
@@ -40,7 +40,7 @@ def non_zero(x: T) -> Int64:
     return waist.nonzero(x)
 
 
-@operator("Compress", since=(9, 11, 28))
+@operator("Compress", since=(9, 11, 28), ranks={"condition": 1})
 def compress(input: T, condition: T1, *, axis: int | None = None) -> T:
     """The slices whose condition holds; elements of the flattened input without ``axis``.
 
@@ -54,7 +54,7 @@ def compress(input: T, condition: T1, *, axis: int | None = None) -> T:
     return waist.take(data, waist.reshape(chosen, (chosen.shape[1],)), place)
 
 
-@operator("OneHot", since=(9, 11, 28))
+@operator("OneHot", since=(9, 11, 28), ranks={"depth": (0, 1), "values": 1})
 def one_hot(indices: T1, depth: T2, values: T3, *, axis: int = -1) -> T3:
     """values[1] where the place along a new axis is the index, values[0] elsewhere.
 
@@ -74,7 +74,7 @@ def one_hot(indices: T1, depth: T2, values: T3, *, axis: int = -1) -> T3:
 
 
 @operator("TopK", since=(1, 10, 11, 24))
-def top_k(x: T, k: Int64, *, axis: int = -1, largest: int = 1, sorted: int = 1) -> tuple[T, I]:
+def top_k(x: T, k: Int64, *, axis: int = -1, largest: Flag = 1, sorted: Flag = 1) -> tuple[T, I]:
     """The ``k`` greatest (or least) elements along an axis, in order, and where they stood.
 
     NaN is the greatest of all; of equal elements the first comes first.  Source: ONNX TopK-24
@@ -108,7 +108,7 @@ def top_k_1(x: T, *, k: int = REQUIRED, axis: int = -1) -> tuple[T, I]:  # type:
 
 
 @operator("Unique", since=(11, 28), outputs=1)
-def unique(x: T, *, axis: int | None = None, sorted: int = 1) -> tuple[T, Int64, Int64, Int64]:
+def unique(x: T, *, axis: int | None = None, sorted: Flag = 1) -> tuple[T, Int64, Int64, Int64]:
     """The distinct elements (or slices along ``axis``), where each stood first, which one each was, and how often.
 
     In ascending order, or by first appearance if not ``sorted``.  Source: ONNX Unique-28
@@ -178,7 +178,7 @@ def _diagonal_distance(rows: Dim, columns: Dim, k: Tensor) -> Tensor:
 
 
 @operator("Trilu", since=(14,))
-def trilu(input: T, k: Int64 | None = None, *, upper: int = 1) -> T:
+def trilu(input: T, k: Int64 | None = None, *, upper: Flag = 1) -> T:
     """The upper (or lower) triangle from the k-th diagonal on, zero elsewhere.  Source: ONNX Trilu-14"""
     if input.ndim < 2:
         raise ShapeError(f"Trilu takes matrices, not rank {input.ndim}")

@@ -13,7 +13,7 @@ from burnx.builder import join_types
 from burnx.dtype import dtype_name, dtype_of_code, float32, int64
 from burnx.errors import DTypeError, ModelError, ShapeError
 from burnx.graph import Graph
-from burnx.ops.kinds import I, S, T, V
+from burnx.ops.kinds import Flag, I, S, T, V
 from burnx.ops.movement import normal_axis
 from burnx.ops.operator import REQUIRED, operator
 from burnx.tensor import Tensor
@@ -148,7 +148,7 @@ def _sequence_length_types(inputs, attributes, count):  # type: ignore[no-untype
 
 
 @operator("SplitToSequence", since=(11, 24))
-def split_to_sequence(input: T, split: I | None = None, *, axis: int = 0, keepdims: int = 1) -> S:
+def split_to_sequence(input: T, split: I | None = None, *, axis: int = 0, keepdims: Flag = 1) -> S:
     """The parts of a tensor along an axis: of size 1, of one size, or of the given sizes.
 
     ``keepdims`` of 0 drops the axis of parts of size 1, where no size is given.
@@ -196,7 +196,7 @@ def concat_from_sequence(
     input_sequence: S,
     *,
     axis: int = REQUIRED,  # type: ignore[assignment]
-    new_axis: int = 0,
+    new_axis: Flag = 0,
 ) -> T:
     """The elements of a sequence joined along an axis, which is a new one if ``new_axis``.
 

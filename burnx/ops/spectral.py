@@ -11,7 +11,7 @@ from burnx import waist
 from burnx.dtype import dtype_of_code, float64, int64
 from burnx.errors import ShapeError
 from burnx.ops.fourier import transform
-from burnx.ops.kinds import T1, T2, T3, Int64
+from burnx.ops.kinds import T1, T2, T3, Flag, Int64
 from burnx.ops.operator import operator
 from burnx.ops.selection import along, dim_tensor, scalar_dim
 from burnx.shape import Dim, minimum
@@ -29,8 +29,8 @@ def dft(
     dft_length: T2 | None = None,
     axis: Int64 | None = None,
     *,
-    inverse: int = 0,
-    onesided: int = 0,
+    inverse: Flag = 0,
+    onesided: Flag = 0,
 ) -> T1:
     """The discrete Fourier transform along an axis; the last axis holds real and imaginary parts.
 
@@ -75,7 +75,7 @@ def _rank_alone(inputs, attributes, count):  # type: ignore[no-untyped-def]
 
 @dft.upgrade(from_version=19)
 def dft_17(
-    input: T1, dft_length: T2 | None = None, *, axis: int = 1, inverse: int = 0, onesided: int = 0
+    input: T1, dft_length: T2 | None = None, *, axis: int = 1, inverse: Flag = 0, onesided: Flag = 0
 ) -> T1:
     """DFT with its axis as an attribute."""
     where = np.array(axis, np.int64)
@@ -140,7 +140,7 @@ def stft(
     window: T1 | None = None,
     frame_length: T2 | None = None,
     *,
-    onesided: int = 1,
+    onesided: Flag = 1,
 ) -> T1:
     """The transform of every frame of a signal, under a window.
 
@@ -180,19 +180,19 @@ def _cosine_window(size: Tensor, periodic: int, code: int, weights: Sequence[flo
 
 
 @operator("HannWindow", since=(17,))
-def hann_window(size: T1, *, output_datatype: int = 1, periodic: int = 1) -> T2:
+def hann_window(size: T1, *, output_datatype: int = 1, periodic: Flag = 1) -> T2:
     """0.5 - 0.5 cos(2πn / N).  Source: ONNX HannWindow-17"""
     return _cosine_window(size, periodic, output_datatype, (0.5, -0.5))
 
 
 @operator("HammingWindow", since=(17,))
-def hamming_window(size: T1, *, output_datatype: int = 1, periodic: int = 1) -> T2:
+def hamming_window(size: T1, *, output_datatype: int = 1, periodic: Flag = 1) -> T2:
     """25/46 - 21/46 cos(2πn / N).  Source: ONNX HammingWindow-17"""
     return _cosine_window(size, periodic, output_datatype, (25 / 46, -21 / 46))
 
 
 @operator("BlackmanWindow", since=(17,))
-def blackman_window(size: T1, *, output_datatype: int = 1, periodic: int = 1) -> T2:
+def blackman_window(size: T1, *, output_datatype: int = 1, periodic: Flag = 1) -> T2:
     """0.42 - 0.5 cos(2πn / N) + 0.08 cos(4πn / N).  Source: ONNX BlackmanWindow-17"""
     return _cosine_window(size, periodic, output_datatype, (0.42, -0.5, 0.08))
 

@@ -11,7 +11,7 @@ import numpy as np
 from burnx import waist
 from burnx.dtype import bool_, float32, int64, string
 from burnx.errors import ModelError, ShapeError
-from burnx.ops.kinds import T1, T2, T3, String, T
+from burnx.ops.kinds import T1, T2, T3, Flag, String, T
 from burnx.ops.operator import REQUIRED, operator
 from burnx.types import TensorType
 
@@ -64,7 +64,7 @@ def string_normalizer(
     x: String,
     *,
     case_change_action: str = "NONE",
-    is_case_sensitive: int = 0,
+    is_case_sensitive: Flag = 0,
     locale: str | None = None,
     stopwords: Sequence[str] | None = None,
 ) -> String:

@@ -11,7 +11,7 @@ import numpy as np
 from burnx import waist
 from burnx.dtype import DType, bool_, int64
 from burnx.errors import ModelError
-from burnx.ops.kinds import T
+from burnx.ops.kinds import Count, T
 from burnx.ops.ml_scores import ML, TRANSFORMS, as_rows, transformed
 from burnx.ops.operator import REQUIRED, operator
 from burnx.tensor import Tensor
@@ -76,7 +76,7 @@ def tree_ensemble(
     nodes_missing_value_tracks_true: Sequence[int] | None = None,
     nodes_hitrates: Array | None = None,
     membership_values: Array | None = None,
-    n_targets: int | None = None,
+    n_targets: Count | None = None,
     aggregate_function: int = 1,
     post_transform: int = 0,
 ) -> T:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from burnx import waist
-from burnx.ops.kinds import T1, Bool, T
+from burnx.ops.kinds import T1, Bool, Flag, T
 from burnx.ops.operator import operator
 from burnx.ops.precision import map_float, number
 
@@ -123,7 +123,7 @@ def is_nan(x: T1) -> Bool:
 
 
 @operator("IsInf", since=(10, 20), meaning=10)
-def is_inf(x: T1, *, detect_negative: int = 1, detect_positive: int = 1) -> Bool:
+def is_inf(x: T1, *, detect_negative: Flag = 1, detect_positive: Flag = 1) -> Bool:
     """Whether it is infinite, of the signs to detect.  Source: ONNX IsInf-20"""
     infinite = waist.map("is_inf", x)
     zero = waist.broadcast(number(0, x), x.shape)
