@@ -87,7 +87,8 @@ class VerifyError(BurnxError):
 def located(place: str) -> Iterator[None]:
     """Add ``place`` (node, operator, file) to the message of any error raised inside, once.
 
-    Python's own arithmetic, lookup, type and memory errors become a ``ModelError`` that names the place too.
+    Python's own arithmetic, lookup, type and memory errors become a ``ModelError`` that names the place too; their
+    words, which are about Python's objects, stay with the cause.
     """
     try:
         yield
@@ -96,9 +97,6 @@ def located(place: str) -> Iterator[None]:
             error.message = f"{error.message}, {place}"
         raise
     except (ArithmeticError, LookupError, ValueError, TypeError, AttributeError) as error:
-        told = f"{type(error).__name__}: {error}"
-        raise ModelError(
-            f"its inputs or attributes do not fit together ({told}), {place}"
-        ) from error
+        raise ModelError(f"its inputs or attributes do not fit together, {place}") from error
     except MemoryError as error:
         raise ModelError(f"not enough memory: {error}, {place}") from error

@@ -6,6 +6,7 @@ import importlib
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Sequence
 
 import click
@@ -66,9 +67,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status.
 
     An error of burnx is one message on stderr; any other error is called internal.  Only
-    ``--verbose`` shows a traceback.
+    ``--verbose`` shows a traceback.  A warning is a line on stderr.
     """
     console = Console()
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", UserWarning)
+        warnings.showwarning = lambda message, *_: console.notice(f"warning: {message}")
+        return _run(arguments, console)
+
+
+def _run(arguments: Sequence[str] | None, console: Console) -> int:
+    """The exit status of the verb that the arguments name."""
     try:
         status = group.main(arguments, "burnx", standalone_mode=False, obj=console)
         sys.stdout.flush()

@@ -10,7 +10,7 @@ import ctypes
 import importlib.metadata
 import importlib.util
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,22 +112,23 @@ def judge_model(
 
 def plain_outputs(
     path: str, inputs: Mapping[str, Any], threads: int = 1
-) -> tuple[str, dict[str, Any]] | None:
-    """What the nodes of a file give as they stand there, and who says so: onnxruntime without its optimiser, else
-    the reference evaluator; None if neither runs them."""
-    steps: tuple[tuple[str, Callable[[], Run]], ...] = (
-        (
-            "onnxruntime without its optimiser",
-            lambda: open_onnxruntime(path, threads, optimised=False),
-        ),
-        ("the reference evaluator of onnx", lambda: open_reference(path)),
-    )
-    for name, opened in steps:
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What engines that take the nodes of a file as they stand there give, each with its name: onnxruntime without
+    its optimiser, then the reference evaluator; one that does not run the file gives nothing."""
+    for name, opened in _PLAIN.items():
         try:
-            return name, opened()(inputs)
-        except Exception:  # its error types are not public; the next one is asked
+            outputs = opened(path, threads)(inputs)
+        except Exception:  # their error types are not public; the next one is asked
             continue
-    return None
+        yield name, outputs
+
+
+_PLAIN: Mapping[str, Callable[[str, int], Run]] = {
+    "onnxruntime without its optimiser": lambda path, threads: open_onnxruntime(
+        path, threads, optimised=False
+    ),
+    "the reference evaluator of onnx": lambda path, _: open_reference(path),
+}
 
 
 def is_numpy_dtype(dtype: DType) -> bool:

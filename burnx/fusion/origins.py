@@ -16,6 +16,7 @@ from burnx.primitives import PRIMITIVES
 from burnx.program import Instruction, Var
 
 Array = np.ndarray[Any, Any]
+MODERATE = 1e12  # scales below it may be multiplied with each other and with sums: nothing becomes infinite
 SMALL = 1 << 16  # elements of constants that are worked out here: scales, zero points and biases
 
 
@@ -53,7 +54,7 @@ def find_quantized(work: Rewriting, var: Var | None) -> Quantized | None:
         return None
     whole, scale = product.inputs
     cast, known = _maker(work, whole, "cast"), known_constant(work, scale)
-    if cast is None or known is None:
+    if cast is None or known is None or not np.all(np.abs(known) < MODERATE):
         return None
     inner, zero = cast.inputs[0], np.zeros((), np.int32)
     if inner is not None and dtype_of(inner) in BYTES:

@@ -19,6 +19,7 @@ from burnx.fusion.clusters import Uses
 from burnx.fusion.expressions import VIRTUAL, dtype_of, shape_of
 from burnx.fusion.narrow import BYTES
 from burnx.fusion.origins import (
+    MODERATE,
     Array,
     Quantized,
     Rewriting,
@@ -326,7 +327,9 @@ def _end(work: Rewriting, seed: Instruction) -> tuple[Instruction, Array | None,
     divisor = known_constant(work, reader.inputs[1])
     if divisor is None or divisor.size != 1 or reader.inputs[0] is not end.outputs[0]:
         return end, bias, 1.0
-    return reader, bias, float(divisor.reshape(()))
+    number = float(divisor.reshape(()))
+    # by 0 or infinity, parts that are divided before they are added up give another result
+    return (reader, bias, number) if 1 / MODERATE < abs(number) < MODERATE else (end, bias, 1.0)
 
 
 def _bias(work: Rewriting, seed: Instruction) -> Array | None:

@@ -11,6 +11,7 @@ from burnx.builder import join_types
 from burnx.errors import ModelError
 from burnx.graph import Graph
 from burnx.ops.attending import flex_bodies
+from burnx.ops.movement import normal_axis
 from burnx.types import TensorType, Type
 
 Kinds = list[Type]
@@ -38,16 +39,29 @@ def _loop_parameters(
 def _scan_parameters(
     types: Sequence[Type | None], inputs: Sequence[Any], attributes: Mapping[str, Any]
 ) -> Kinds:
-    count = len(inputs) - int(attributes.get("num_scan_inputs", 0))
-    axes = attributes.get("scan_input_axes") or [0] * (len(inputs) - count)
+    count = _states(inputs, attributes)
+    scanned = len(inputs) - count
+    axes = attributes.get("scan_input_axes") or [0] * scanned
+    if len(axes) != scanned:
+        raise ModelError(f"scan_input_axes has an axis for each of {scanned} inputs, not {axes}")
     kinds: Kinds = [item.ref.type for item in inputs[:count]]
     for item, axis in zip(inputs[count:], axes, strict=True):
         kind = item.ref.type
         if kind.shape is not None:
-            place = axis % len(kind.shape)
+            place = normal_axis(axis, len(kind.shape))
             kind = TensorType(kind.dtype, (*kind.shape[:place], *kind.shape[place + 1 :]))
         kinds.append(kind)
     return kinds
+
+
+def _states(inputs: Sequence[Any], attributes: Mapping[str, Any]) -> int:
+    """How many of the inputs of a Scan are states, which the others are scanned with."""
+    scanned = int(attributes.get("num_scan_inputs", 0))
+    if any(item is None for item in inputs):
+        raise ModelError("Scan takes states and scanned inputs, none of which is left out")
+    if not 1 <= scanned <= len(inputs):
+        raise ModelError(f"num_scan_inputs is from 1 to {len(inputs)}, not {scanned}")
+    return len(inputs) - scanned
 
 
 def _batched_scan_parameters(
@@ -55,7 +69,7 @@ def _batched_scan_parameters(
 ) -> Kinds:
     """Before opset 9: a batch axis, then that of time, behind the lengths of the sequences."""
     values = inputs[1:]
-    count = len(values) - int(attributes.get("num_scan_inputs", 0))
+    count = _states(values, attributes)
     return [
         _without_axes(item.ref.type, 1 if place < count else 2) for place, item in enumerate(values)
     ]

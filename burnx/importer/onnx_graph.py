@@ -23,7 +23,7 @@ from burnx.importer.onnx_checks import check_attribute_kinds, check_calls
 from burnx.importer.onnx_file import OnnxFile, sparse_array, tensor_array
 from burnx.importer.onnx_gradient import is_gradient, with_function
 from burnx.importer.onnx_order import in_order
-from burnx.importer.onnx_types import declared_type, refine
+from burnx.importer.onnx_types import declared_type, refine, settled_output
 from burnx.importer.onnx_version import Version, resolve
 from burnx.importer.unsupported import check_supported
 from burnx.tensor import Tensor
@@ -132,7 +132,7 @@ class Reader:
     def _output(self, tensor: Tensor, info: Any, recorder: GraphRecorder) -> Value:
         value = value_of(tensor)
         if info.HasField("type") and value.producer is not None:
-            value.type = refine(value.type, declared_type(info.type, info.name), info.name)
+            value.type = settled_output(value.type, info, value.producer.place)
         return value
 
     def _initializers(self, proto: Any) -> dict[str, Any]:

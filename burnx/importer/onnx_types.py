@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from burnx.capture.inputs import is_dim_name, parse_dim
 from burnx.dtype import dtype_of_code
-from burnx.errors import ModelError
+from burnx.errors import ModelError, located
 from burnx.shape import Dim, Shape, symbol
 from burnx.types import MapType, OptionalType, SequenceType, TensorType, Type
 
@@ -47,6 +48,36 @@ def _dim(proto: Any, name: str, axis: int) -> Dim:
     if proto.HasField("dim_value") and proto.dim_value >= 0:
         return int(proto.dim_value)
     return parse_dim(proto.dim_param) if is_dim_name(proto.dim_param) else symbol(f"_{name}_{axis}")
+
+
+def settled_output(found: Type, info: Any, place: str) -> Type:
+    """The type of an output of a model, of which the node at ``place`` gives ``found``."""
+    with located(place):
+        declared = declared_type(info.type, info.name)
+        result = refine(found, declared, info.name)
+    _warn_of_shape(result, declared, info.name, place)
+    return result
+
+
+def _warn_of_shape(found: Type, declared: Type, name: str, place: str) -> None:
+    """Warn if an output cannot have the shape that it is declared with; what its nodes give is what it has."""
+    own, said = (getattr(kind, "shape", None) for kind in (found, declared))
+    if own is None or said is None or not _contradict(own, said):
+        return
+    warnings.warn(
+        f'output "{name}" is declared as {declared}, but its nodes give {found}, {place}; '
+        "that declaration is left aside",
+        UserWarning,
+        stacklevel=3,
+    )
+
+
+def _contradict(left: Shape, right: Shape) -> bool:
+    """Whether two shapes are of other ranks, or have other sizes that are known."""
+    if len(left) != len(right):
+        return True
+    pairs = zip(left, right, strict=True)
+    return any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs)
 
 
 def refine(found: Type, declared: Type, name: str) -> Type:

@@ -13,6 +13,7 @@ from burnx.errors import DTypeError, ModelError
 from burnx.graph import Graph
 from burnx.ops import arithmetic, movement
 from burnx.ops.kinds import B, Count, Int64, V
+from burnx.ops.movement import normal_axis
 from burnx.ops.operator import REQUIRED, operator
 from burnx.tensor import Tensor, recorder_of
 from burnx.types import TensorType, Type
@@ -55,7 +56,9 @@ def _loop_types(
     return [_unsized(value.type) for value in attributes["body"].outputs[1:]]
 
 
-def _axes(values: Sequence[int] | None, count: int) -> list[int]:
+def _axes(values: Sequence[int] | None, count: int, name: str) -> list[int]:
+    if values is not None and len(values) != count:
+        raise ModelError(f"{name} has a number for each of {count} values, not {list(values)}")
     return [0] * count if values is None else [int(value) for value in values]
 
 
@@ -74,13 +77,15 @@ def scan(
     Gives the last state, then each item stacked along its output axis.  Source: ONNX Scan-25
     """
     count = len(initial_state_and_scan_inputs) - num_scan_inputs
+    if count < 0:
+        raise ModelError(
+            f"num_scan_inputs is at most {len(initial_state_and_scan_inputs)}, not {num_scan_inputs}"
+        )
     state = list(initial_state_and_scan_inputs[:count])
     scanned = list(initial_state_and_scan_inputs[count:])
-    axes = [
-        axis % item.ndim
-        for axis, item in zip(_axes(scan_input_axes, len(scanned)), scanned, strict=True)
-    ]
-    backwards = _axes(scan_input_directions, len(scanned))
+    given = _axes(scan_input_axes, len(scanned), "scan_input_axes")
+    axes = [normal_axis(axis, item.ndim) for axis, item in zip(given, scanned, strict=True)]
+    backwards = _axes(scan_input_directions, len(scanned), "scan_input_directions")
     ordered = [
         waist.flip(item, [axis]) if reverse else item
         for item, axis, reverse in zip(scanned, axes, backwards, strict=True)
@@ -102,8 +107,8 @@ def scan(
 
     results = waist.repeat(length, None, state, turn)
     items = results[count:]
-    out_axes = _axes(scan_output_axes, len(items))
-    out_backwards = _axes(scan_output_directions, len(items))
+    out_axes = _axes(scan_output_axes, len(items), "scan_output_axes")
+    out_backwards = _axes(scan_output_directions, len(items), "scan_output_directions")
     placed = [
         _place(item, axis, bool(reverse))
         for item, axis, reverse in zip(items, out_axes, out_backwards, strict=True)

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from burnx.dtype import DType, dtype_name
 from burnx.errors import ModelError
 from burnx.graph import Graph
 from burnx.shape import shape_text
@@ -39,6 +40,14 @@ def check_attributes(domains: Mapping[str, str], attributes: Mapping[str, Any]) 
         allows, text = _DOMAINS[kind]
         if isinstance(value, int) and not allows(value):
             raise ModelError(f"{name} is {text}, not {value}")
+
+
+def check_dtypes(wanted: Sequence[DType | None], inputs: Mapping[str, Tensor | None]) -> None:
+    """Raises: ModelError if an input that has one dtype only, whatever the others have, has another one."""
+    for (name, value), dtype in zip(inputs.items(), wanted, strict=False):
+        found = value.type if value is not None else None
+        if dtype is not None and isinstance(found, TensorType) and found.dtype != dtype:
+            raise ModelError(f"{name} is {dtype_name(dtype)}, not {dtype_name(found.dtype)}")
 
 
 def check_ranks(ranks: Ranks, inputs: Mapping[str, Tensor | None]) -> None:

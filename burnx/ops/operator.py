@@ -21,7 +21,7 @@ import numpy as np
 
 from burnx.dtype import DTYPES, DType, as_array
 from burnx.errors import BurnxError, CallError, ModelError, UsageError
-from burnx.ops.domain import Ranks, check_attributes, check_ranks, domains_of, unfit
+from burnx.ops.domain import Ranks, check_attributes, check_dtypes, check_ranks, domains_of, unfit
 from burnx.tensor import Tensor, recorder_of
 from burnx.types import TensorType, Type
 
@@ -262,6 +262,7 @@ class Operator:
         """
         named = dict(zip((each.name for each in self.inputs), inputs, strict=False))
         check_attributes(self.domains, attributes)
+        check_dtypes([FIXED.get(each.variable) for each in self.inputs], named)
         check_ranks(self.ranks, named)
         try:
             return self.function(*inputs, **attributes)

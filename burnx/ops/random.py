@@ -6,14 +6,34 @@ from collections.abc import Sequence
 
 from burnx import waist
 from burnx.dtype import DType, compute_dtype, dtype_of_code, float32, float64, int64
-from burnx.errors import ShapeError
+from burnx.errors import ModelError, ShapeError
 from burnx.ops.kinds import T1, T2, Count, T
 from burnx.ops.operator import REQUIRED, operator
+from burnx.shape import Shape
+from burnx.tensor import Tensor
 from burnx.types import TensorType
 
 
 def _dtype(code: int | None, otherwise: DType) -> DType:
     return otherwise if code is None else dtype_of_code(code)
+
+
+def _sizes(shape: Sequence[int]) -> Shape:
+    if any(size < 0 for size in shape):
+        raise ModelError(f"the sizes of a shape are at least 0, not {list(shape)}")
+    return tuple(shape)
+
+
+def _normal(shape: Shape, moments: tuple[float, float], seed: float | None, dtype: DType) -> Tensor:
+    if not moments[1] >= 0:
+        raise ModelError(f"scale, a deviation, is at least 0, not {moments[1]}")
+    return waist.random("normal", shape, *moments, seed, dtype)
+
+
+def _uniform(shape: Shape, ends: tuple[float, float], seed: float | None, dtype: DType) -> Tensor:
+    if not ends[0] <= ends[1]:
+        raise ModelError(f"low is at most high, not {ends[0]} and {ends[1]}")
+    return waist.random("uniform", shape, *ends, seed, dtype)
 
 
 @operator("RandomNormal", since=(1, 22))
@@ -26,7 +46,7 @@ def random_normal(
     seed: float | None = None,
 ) -> T:
     """Normal numbers of a mean and deviation.  Source: ONNX RandomNormal-22"""
-    return waist.random("normal", tuple(shape), mean, scale, seed, dtype_of_code(dtype))
+    return _normal(_sizes(shape), (mean, scale), seed, dtype_of_code(dtype))
 
 
 @operator("RandomUniform", since=(1, 22))
@@ -39,7 +59,7 @@ def random_uniform(
     seed: float | None = None,
 ) -> T:
     """Numbers from low up to high.  Source: ONNX RandomUniform-22"""
-    return waist.random("uniform", tuple(shape), low, high, seed, dtype_of_code(dtype))
+    return _uniform(_sizes(shape), (low, high), seed, dtype_of_code(dtype))
 
 
 @operator("RandomNormalLike", since=(1, 22))
@@ -52,7 +72,7 @@ def random_normal_like(
     seed: float | None = None,
 ) -> T2:
     """RandomNormal with the shape, and unless given the dtype, of the input.  Source: ONNX RandomNormalLike-22"""
-    return waist.random("normal", input.shape, mean, scale, seed, _dtype(dtype, input.dtype))
+    return _normal(input.shape, (mean, scale), seed, _dtype(dtype, input.dtype))
 
 
 @operator("RandomUniformLike", since=(1, 22))
@@ -65,7 +85,7 @@ def random_uniform_like(
     seed: float | None = None,
 ) -> T2:
     """RandomUniform with the shape, and unless given the dtype, of the input.  Source: ONNX RandomUniformLike-22"""
-    return waist.random("uniform", input.shape, low, high, seed, _dtype(dtype, input.dtype))
+    return _uniform(input.shape, (low, high), seed, _dtype(dtype, input.dtype))
 
 
 @operator("Bernoulli", since=(15, 22))

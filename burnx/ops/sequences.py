@@ -10,7 +10,7 @@ import numpy as np
 
 from burnx import waist
 from burnx.builder import join_types
-from burnx.dtype import dtype_name, dtype_of_code, float32, int64
+from burnx.dtype import dtype_name, dtype_of_code, float32, int64, is_integer
 from burnx.errors import DTypeError, ModelError, ShapeError
 from burnx.graph import Graph
 from burnx.ops.kinds import Flag, I, S, T, V
@@ -155,6 +155,8 @@ def split_to_sequence(input: T, split: I | None = None, *, axis: int = 0, keepdi
     Source: ONNX SplitToSequence-24
     """
     place = normal_axis(axis, input.ndim)
+    if split is not None and not is_integer(split.dtype):
+        raise ModelError(f"the sizes of parts are integers, not {split.dtype}")
     dropped = split is None and not keepdims
 
     def cut(x: Array, sizes: Array | None) -> list[Array]:

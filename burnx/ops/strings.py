@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -32,7 +33,7 @@ def string_concat(x: T, y: T) -> T:
 
 @operator("StringSplit", since=(20,))
 def string_split(
-    x: T1, *, delimiter: str | None = None, maxsplit: int | None = None
+    x: String, *, delimiter: str | None = None, maxsplit: int | None = None
 ) -> tuple[T2, T3]:
     """The parts of each string, filled up with empty ones along a new last axis, and how many parts there are.
 
@@ -93,7 +94,7 @@ def string_normalizer(
 
 
 @operator("RegexFullMatch", since=(20,))
-def regex_full_match(x: T1, *, pattern: str | None = None) -> T2:
+def regex_full_match(x: String, *, pattern: str | None = None) -> T2:
     """Whether the whole of each string matches a regular expression.  Source: ONNX RegexFullMatch-20"""
     if pattern is None:
         raise ModelError("RegexFullMatch needs a pattern")
@@ -160,7 +161,7 @@ def tf_idf_vectorizer(
         return found
 
     def run(items: Array) -> list[Array]:
-        rows = items.reshape((-1, items.shape[-1])).tolist()
+        rows = items.reshape((math.prod(items.shape[:-1]), items.shape[-1])).tolist()
         counts = np.array([row_counts(row) for row in rows]).reshape((*items.shape[:-1], size))
         counts = np.minimum(counts, 1.0) if mode == "IDF" else counts
         return [(counts if mode == "TF" else counts * scale).astype(np.float32)]

@@ -12,7 +12,7 @@ from typing import Any
 
 from burnx import waist
 from burnx.dtype import DType
-from burnx.errors import ModelError
+from burnx.errors import ModelError, ShapeError
 from burnx.shape import Dim, maximum, minimum, shape_text
 from burnx.tensor import Tensor
 
@@ -95,6 +95,8 @@ def place_window(
         raise ModelError(
             f"kernel_shape has a size for each of {rank} spatial axes, not {list(size)}"
         )
+    if any(isinstance(each, int) and each < 1 for each in size):
+        raise ModelError(f"a window spans at least 1 element of each axis, not {list(size)}")
     steps = each_axis("strides", strides, rank)
     gaps = each_axis("dilations", dilations, rank)
     low, high = _padding(shape, size, (steps, gaps), pads, auto_pad)
@@ -106,17 +108,35 @@ def place_window(
         if same:
             count = ceil_divide(n, steps[axis])
         elif ceil_mode:
-            count = _ceil_count(n + low[axis], room, steps[axis])
+            count = _ceil_count(n + low[axis], room, steps[axis], reach)
             high[axis] = high[axis] + (count - 1) * steps[axis] - room
         else:
-            count = maximum(room // steps[axis] + 1, 0)
+            count = _whole_count(room, steps[axis], reach)
         out.append(count)
     return Window(tuple(size), tuple(steps), tuple(gaps), tuple(low), tuple(high), tuple(out))
 
 
-def _ceil_count(inside: Dim, room: Dim, stride: int) -> Dim:
+def _whole_count(room: Dim, stride: int, reach: Dim) -> Dim:
+    """Places of a window; none where it lacks one stride.
+
+    Raises: ShapeError if it lacks anything else.
+    """
+    if isinstance(room, int) and room < 0 and room != -stride:
+        raise _too_wide(room, reach)
+    return maximum(room // stride + 1, 0)
+
+
+def _ceil_count(inside: Dim, room: Dim, stride: int, reach: Dim) -> Dim:
     """Places of a window when a part of one counts: each starts inside the input or its low padding."""
+    if isinstance(room, int) and room < -stride:
+        raise _too_wide(room, reach)
     return maximum(minimum(ceil_divide(room, stride) + 1, ceil_divide(inside, stride)), 0)
+
+
+def _too_wide(room: int, reach: Dim) -> ShapeError:
+    return ShapeError(
+        f"a window fits into its axis and padding: one that spans {reach} elements finds {room + reach}"
+    )
 
 
 def _padding(

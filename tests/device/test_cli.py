@@ -15,6 +15,7 @@ import pytest
 from onnx import parser
 
 from burnx.cli import main
+from burnx.conformance import engines
 from burnx.conformance.divergence import find_divergence, sorted_steps
 from burnx.primitives import PRIMITIVES
 
@@ -193,6 +194,22 @@ def test_verify_does_not_blame_burnx_for_another_optimiser(
     wrong = answer(capsys, *arguments, status=1)["devices"]["reference"]
     assert (wrong["notice"], wrong["agrees"]) == ("", False)
     assert "Linear" in wrong["diverging"]
+
+
+def test_verify_asks_the_reference_evaluator_at_last(
+    model: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """onnxruntime adds some products of bytes in 16 bits, where the processor has nothing better."""
+    right = engines.open_onnxruntime
+
+    def saturating(path: str, threads: int = 1, optimised: bool = True) -> Any:
+        run = right(path, threads, optimised)
+        return lambda inputs: {name: array + 1 for name, array in run(inputs).items()}
+
+    monkeypatch.setattr(engines, "open_onnxruntime", saturating)
+    (found,) = answer(capsys, "verify", model)["devices"].values()
+    assert found["notice"].startswith("agrees with the reference evaluator of onnx; onnxruntime")
+    assert "with its optimiser and without it: output 'y': 8 of 8 elements" in found["notice"]
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,8 @@ FOREIGN = re.compile(
     r"|must be real|can't multiply|matmul: |negative dimensions|not iterable|<class|burnx/|None, "
 )
 Inputs = dict[str, Any]
+ENDLESS = {("Loop", "M")}
+"""Inputs without which a legal node never ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,8 @@ def damages(case: Case) -> Iterator[Damage]:
         if isinstance(value, np.ndarray):
             for what, changed in _arrays(value):
                 yield Damage(f"{name} {what}", *_with_input(model, inputs, name, changed))
-        yield Damage(f"{name} missing", *_without_input(model, inputs, name))
+        if (case.schema.op_type, name) not in ENDLESS:
+            yield Damage(f"{name} missing", *_without_input(model, inputs, name))
     node = model.graph.node[0]
     for attribute in node.attribute:
         for what, settings in _settings(attribute):

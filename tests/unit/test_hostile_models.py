@@ -174,6 +174,28 @@ def test_all_that_is_unsupported_is_in_one_report(folder: Path) -> None:
     assert not list(folder.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("declared", "warns"),
+    [((2, 3), False), (("n", 3), False), ((3, 2), True), ((2, 3, 1), True), (None, False)],
+)
+def test_an_output_is_not_what_it_is_declared_to_be(
+    folder: Path, capsys: pytest.CaptureFixture[str], declared: Any, warns: bool
+) -> None:
+    """onnxruntime warns as well, and gives what the nodes give."""
+    wrong = model([Node("Relu", ["x"], ["y"], name="n")])
+    wrong.graph.input[0].CopyFrom(value("x", [2, 3]))
+    wrong.graph.output[0].CopyFrom(value("y", declared))
+    onnx.save(wrong, "m.onnx")
+    assert main(["run", "m.onnx"]) == 0
+    said = capsys.readouterr().err
+    assert ('warning: output "y" is declared as float32' in said) is warns
+    assert ("but its nodes give float32(2, 3), node" in said) is warns
+    if warns:
+        with pytest.warns(UserWarning, match="declared as"):
+            found = burnx.load("m.onnx").run({"x": np.ones((2, 3), np.float32)})
+        assert found["y"].shape == (2, 3)
+
+
 @pytest.mark.parametrize("shape", [[10**13], [2**62], [10**9, 10**9]])
 def test_more_than_memory_holds_is_an_error_that_says_so(shape: list[int]) -> None:
     huge = model([Node("ConstantOfShape", ["s"], ["y"])], {"s": np.array(shape)})

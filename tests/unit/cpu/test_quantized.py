@@ -394,3 +394,53 @@ def test_sums_that_int32_does_not_hold_are_not_taken_in_it(count: int, zero: int
     for device in ("reference", "cpu"):
         found = burnx.load(model, device=device).run({"x": x})["y"]
         np.testing.assert_allclose(found[:, 0], expected, rtol=2e-3)
+
+
+def scaled_product(scales: tuple[float, float, float]) -> tuple[onnx.ModelProto, np.ndarray]:
+    """Bytes of a scale times weights of another one, quantized by a third."""
+    chosen = np.random.default_rng(0)
+    x, w = (
+        _draw_bytes(chosen, kind, shape, False)
+        for kind, shape in ((np.uint8, (4, 8)), (np.int8, (8, 16)))
+    )
+    arrays = {"w": w, "z": np.uint8(3), "b": np.arange(16, dtype=np.float32)}
+    arrays |= {f"s{place}": np.float32(scale) for place, scale in enumerate(scales)}
+    node = helper.make_node
+    nodes = [
+        node("DequantizeLinear", ["x", "s0", "z"], ["left"]),
+        node("DequantizeLinear", ["w", "s1"], ["right"]),
+        node("MatMul", ["left", "right"], ["product"]),
+        node("Add", ["product", "b"], ["moved"]),
+        node("QuantizeLinear", ["moved", "s2", "z"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.UINT8, x.shape)],
+        [
+            helper.make_tensor_value_info("y", TensorProto.UINT8, (4, 16)),
+            helper.make_tensor_value_info("moved", TensorProto.FLOAT, (4, 16)),
+        ],
+        [numpy_helper.from_array(np.asarray(each), name) for name, each in arrays.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=9), x
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("scale", [0.0, np.inf, np.nan, -1.0, 1e-40, 1e30])
+def test_scales_that_are_no_numbers_give_what_the_nodes_say(place: int, scale: float) -> None:
+    """inf * 1 + inf * -1 is no number, inf * (1 - 1) neither, but inf * (2 - 1) is."""
+    scales = [0.5, 0.25, 8.0]
+    scales[place] = scale
+    model, x = scaled_product((scales[0], scales[1], scales[2]))
+    for outputs in (["moved", "y"], ["y"]):
+        kept = [each for each in model.graph.output if each.name in outputs]
+        del model.graph.output[:]
+        model.graph.output.extend(kept)
+        expected, found = (
+            burnx.load(model, device=device).run({"x": x}) for device in ("reference", "cpu")
+        )
+        for name in outputs:
+            np.testing.assert_allclose(
+                found[name].astype(float), expected[name].astype(float), rtol=1e-5
+            )

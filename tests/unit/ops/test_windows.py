@@ -187,3 +187,48 @@ def test_a_kernel_of_another_size_than_kernel_shape_is_refused() -> None:
     feeds = {"x": np.zeros((1, 1, 4), np.float32), "w": np.zeros((1, 1, 3), np.float32)}
     with pytest.raises(BurnxError, match="kernel_shape"):
         run_node("Conv", feeds, kernel_shape=[2])
+
+
+@pytest.mark.parametrize("op_type", ["MaxPool", "AveragePool", "LpPool", "Conv"])
+@pytest.mark.parametrize(
+    ("length", "options", "count"),
+    [
+        (3, {}, 0),  # it lacks one stride: there are no whole windows, as onnxruntime says
+        (2, {}, None),
+        (1, {"strides": [2]}, None),
+        (0, {}, None),
+        (2, {"pads": [1, 1]}, 1),
+        (3, {"strides": [2]}, None),  # onnxruntime's division makes a window of what is not there
+    ],
+)
+def test_a_window_fits_into_its_axis(
+    op_type: str, length: int, options: dict[str, Any], count: int | None
+) -> None:
+    feeds = {"x": np.ones((1, 1, length), np.float32)}
+    if op_type == "Conv":
+        feeds["w"] = np.ones((1, 1, 4), np.float32)
+    attributes = {"kernel_shape": [4], "opset": 22, **options}
+    if count is None:
+        with pytest.raises(BurnxError, match="a window fits into its axis and padding.*" + op_type):
+            run_node(op_type, feeds, **attributes)
+    else:
+        assert run_node(op_type, feeds, **attributes)[0].shape == (1, 1, count)
+
+
+@pytest.mark.parametrize("op_type", ["MaxPool", "AveragePool"])
+def test_a_part_of_a_window_is_one_of_less_than_a_stride(op_type: str) -> None:
+    attributes = {"kernel_shape": [4], "ceil_mode": 1, "strides": [2], "opset": 22}
+    for length, count in ((1, None), (2, 0), (3, 1)):
+        feeds = {"x": np.ones((1, 1, length), np.float32)}
+        if count is None:
+            with pytest.raises(BurnxError, match="fits into its axis"):
+                run_node(op_type, feeds, **attributes)
+        else:
+            found = run_node(op_type, feeds, **attributes)[0]
+            assert found.tolist() == [[[1.0] * count]]
+            np.testing.assert_array_equal(found, run_onnxruntime(op_type, feeds, **attributes)[0])
+
+
+def test_a_window_has_a_size() -> None:
+    with pytest.raises(ModelError, match="at least 1 for each of 1 axes"):
+        run_node("MaxPool", {"x": np.ones((1, 1, 3), np.float32)}, kernel_shape=[0])
