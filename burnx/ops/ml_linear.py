@@ -35,7 +35,13 @@ def affine(
     """
     if count < 1 or len(coefficients) % count:
         raise ModelError(f"{len(coefficients)} coefficients are not those of {count} scores")
-    weights = np.asarray(coefficients, np.float32).reshape(count, -1)
+    width, features = len(coefficients) // count, rows.shape[1]
+    if isinstance(features, int) and features != width:
+        raise ModelError(
+            f"{count} scores of {features} features need {count * features} coefficients, "
+            f"not {len(coefficients)}"
+        )
+    weights = np.asarray(coefficients, np.float32).reshape(count, width)
     product = waist.contract(rows, waist.constant(weights, rows.dtype), ((), ()), ((1,), (1,)))
     if not intercepts:
         return product
@@ -43,6 +49,13 @@ def affine(
         raise ModelError(f"{count} scores have as many intercepts, not {len(intercepts)}")
     offsets = np.asarray(intercepts, np.float32).reshape(1, count)
     return waist.map("add", product, waist.constant(offsets, rows.dtype))
+
+
+def _read(rows: Tensor, coefficients: Sequence[float], count: int) -> Sequence[float]:
+    """The coefficients that onnxruntime reads: files may have more, of a model that was cut to fewer features."""
+    features = rows.shape[1]
+    whole = count > 0 and len(coefficients) % count == 0
+    return coefficients[: count * features] if whole and isinstance(features, int) else coefficients
 
 
 @operator("LinearClassifier", since=(1,), domain=ML)
@@ -64,17 +77,17 @@ def linear_classifier(
     labels = label_list(classlabels_ints, classlabels_strings)
     rows = as_rows(x, float32)
     count = len(intercepts) if intercepts else _score_count(rows, coefficients, labels)
-    scores = affine(rows, coefficients, intercepts, count)
+    scores = affine(rows, _read(rows, coefficients, count), intercepts, count)
     if count == 1:
         chosen = named(is_above(scores, 0), _two_labels(labels))
         is_pair = len(labels) == 2
         return chosen, paired(scores, True, post_transform) if is_pair else transformed(
             scores, post_transform
         )
-    if len(labels) != count:
+    if len(labels) < count:
         raise ModelError(f"{count} classes have as many labels, not {len(labels)}")
     best = waist.argreduce("max", scores, 1)
-    return named(best, labels), transformed(scores, post_transform)
+    return named(best, labels[:count]), transformed(scores, post_transform)
 
 
 def _score_count(rows: Tensor, coefficients: Sequence[float], labels: Array) -> int:
@@ -113,5 +126,5 @@ def linear_regressor(
     if not coefficients:
         raise ModelError("a LinearRegressor needs coefficients")
     rows = as_rows(x, wide(x))
-    scores = affine(rows, coefficients, intercepts, targets)
+    scores = affine(rows, _read(rows, coefficients, targets), intercepts, targets)
     return waist.cast_to(transformed(scores, post_transform), float32)

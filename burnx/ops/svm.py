@@ -37,6 +37,11 @@ def kernel(rows: Tensor, vectors: Array, kind: str, params: Sequence[float] | No
     """
     if kind not in KERNELS:
         raise ModelError(f'kernel_type is one of {", ".join(KERNELS)}, not "{kind}"')
+    features = rows.shape[1]
+    if isinstance(features, int) and features != vectors.shape[1]:
+        raise ModelError(
+            f"rows have as many features as support vectors, {vectors.shape[1]}, not {features}"
+        )
     gamma, shift, degree = (*(params or ()), 0.0, 0.0, 0.0)[:3]
 
     def number(value: float) -> Tensor:

@@ -165,6 +165,13 @@ RECIPES = [
     ),
     *_ms("CausalConvWithState", "1x2x4 | 2x1x3 | 2 | 1x2x2", outputs=2),
     *_ms(
+        "CausalConvWithState",
+        "1x4x4 | 2x1x3 | 2 | 1x2x2",
+        attributes={"input_channels": 2, "input_channel_offset": 1},
+        outputs=2,
+        name="slices",
+    ),
+    *_ms(
         "LinearAttention",
         "1x3x4 unit | 1x3x4 unit | 1x3x4 unit",
         attributes={"q_num_heads": 2, "kv_num_heads": 2, "update_rule": "linear"},

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import burnx
-from tests.unit.ops.ml_nodes import Array, check, floats, run
+from burnx.errors import ModelError
+from tests.unit.ops.ml_nodes import Array, check, floats, ml_model, run, run_onnxruntime
 
 TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO")
 DTYPES = ("float32", "float64", "int64", "int32")
@@ -266,3 +267,23 @@ def test_trees_that_contradict_themselves_are_refused() -> None:
         run("TreeEnsembleClassifier", SIDES, outputs=2, **circle)
     with pytest.raises(burnx.BurnxError, match='not "SIGMA"'):
         run("TreeEnsembleClassifier", SIDES, outputs=2, **STUMP, **BOTH, post_transform="SIGMA")
+
+
+def test_coefficients_of_features_that_were_cut_are_not_read() -> None:
+    """Files have them: onnxruntime's own example of iris has 12 coefficients for 3 scores of 2 features."""
+    x = np.float32([[0.5, -1.0], [2.0, 0.25]])
+    weights = {"coefficients": [float(n) for n in range(-6, 6)], "intercepts": [0.5, -0.5, 1.0]}
+    node = {"outputs": 2, "post_transform": "LOGISTIC", "classlabels_ints": [0, 1, 2], **weights}
+    model = ml_model("LinearClassifier", {"x0": x}, **node)
+    del model.graph.input[0].type.tensor_type.shape.dim[:]
+    for size in x.shape:
+        model.graph.input[0].type.tensor_type.shape.dim.add().dim_value = size
+    found = list(burnx.load(model, device="reference").run({"x0": x}).values())
+    wanted = run_onnxruntime("LinearClassifier", x, **node)
+    for left, right in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(left, right, rtol=1e-4, atol=1e-6)
+    with pytest.raises(ModelError, match="need 9 coefficients, not 6"):
+        node["coefficients"] = weights["coefficients"][:6]
+        model = ml_model("LinearClassifier", {"x0": np.ones((2, 3), np.float32)}, **node)
+        model.graph.input[0].type.tensor_type.shape.dim[1].dim_value = 3
+        burnx.load(model, device="reference").run({"x0": np.ones((2, 3), np.float32)})
