@@ -87,6 +87,18 @@ def open_reference(path: str | bytes) -> Run:
     return run
 
 
+def unboxed(kind: Any, value: Any) -> Any:
+    """An optional as its content; the reference evaluator gives a list of one."""
+    boxed = kind.HasField("optional_type") and isinstance(value, list) and len(value) == 1
+    if boxed and (value[0] is None or not _holds_sequence(kind) or isinstance(value[0], list)):
+        return value[0]
+    return value
+
+
+def _holds_sequence(kind: Any) -> bool:
+    return kind.optional_type.elem_type.HasField("sequence_type")
+
+
 def judge_model(
     path: str, inputs: Mapping[str, Any], threads: int = 1
 ) -> tuple[Judge, dict[str, Any]]:

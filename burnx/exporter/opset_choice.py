@@ -175,6 +175,21 @@ def _count_faults(node: Node, rules: Schema) -> Iterable[str]:
 def _type_faults(node: Node, rules: Schema) -> Iterable[str]:
     yield from _wrong_types(node.inputs, rules.inputs, rules.since)
     yield from _wrong_types(node.outputs, rules.outputs, rules.since)
+    yield from _unlike_types(node, rules)
+
+
+def _unlike_types(node: Node, rules: Schema) -> Iterable[str]:
+    """Values of one type variable that have several types."""
+    first: dict[str, tuple[str, str]] = {}
+    for values, slots in ((node.inputs, rules.inputs), (node.outputs, rules.outputs)):
+        for place, value in enumerate(values):
+            slot = slot_of(slots, place)
+            if value is None or slot is None or not slot.variable:
+                continue
+            text = type_text(value.type)
+            name, known = first.setdefault(slot.variable, (slot.name, text))
+            if text != known:
+                yield f"{slot.name!r} is {known} as {name!r} is, not {text}, at opset {rules.since}"
 
 
 def _wrong_types(

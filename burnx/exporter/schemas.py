@@ -13,12 +13,13 @@ from onnx import helper
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slot:
-    """One input or output of a schema: the types it may have."""
+    """One input or output of a schema: the types it may have; all of one ``variable`` have the same."""
 
     name: str
     types: frozenset[str]
     optional: bool
     variadic: bool
+    variable: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,6 +71,7 @@ def _slot(parameter: Any) -> Slot:
         frozenset(parameter.types),
         option == kinds.Optional,
         option == kinds.Variadic,
+        parameter.type_str if parameter.is_homogeneous else "",
     )
 
 

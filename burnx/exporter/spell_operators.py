@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from burnx.dtype import bool_, dtype_name, is_float
+from burnx.dtype import bool_, code_of_dtype, dtype_name, float64, is_float
 from burnx.exporter.spell_gradient import GRADIENT
 from burnx.exporter.spell_lifted import LIFTED
 from burnx.exporter.spell_sizes import spell_reshape, spell_sizes
@@ -57,6 +57,16 @@ def spell_swish(node: Node, emitter: Emitter) -> list[Value] | None:
         scaled = emitter.emit("Mul", [x, factor], kind)
     gate = emitter.emit("Sigmoid", [scaled], kind)
     return [emitter.emit("Mul", [x, gate], kind)]
+
+
+def spell_erf(node: Node, emitter: Emitter) -> list[Value] | None:
+    """Erf of integers, which only opset 9 has: that of the same numbers as float64, cut."""
+    x, kind = node.inputs[0], node.outputs[0].type
+    if x is None or not isinstance(kind, TensorType) or is_float(kind.dtype):
+        return None
+    wide = TensorType(float64, kind.shape)
+    found = emitter.emit("Erf", [emitter.emit("Cast", [x], wide, to=code_of_dtype(float64))], wide)
+    return [emitter.emit("Cast", [found], kind, to=code_of_dtype(kind.dtype))]
 
 
 def spell_mod(node: Node, emitter: Emitter) -> list[Value] | None:
@@ -167,6 +177,7 @@ SPELLINGS: dict[tuple[str, str], Spelling] = {
     ("burnx", "Linear"): spell_linear,
     ("", "Reshape"): spell_reshape,
     ("", "Swish"): spell_swish,
+    ("", "Erf"): spell_erf,
     ("", "Mod"): spell_mod,
     ("", "Split"): spell_split,
     ("", "STFT"): spell_stft,

@@ -69,7 +69,7 @@ class Operator:
     ``since`` lists the opset versions that changed it; ``outputs_given`` is how many outputs a plain call gives;
     a body that ``takes_count`` wants to know how many are asked for; one that is ``composite`` calls nothing but
     other operators, which are what is recorded.  ``ranks`` are those that inputs may have, ``domains`` those of
-    attributes.
+    attributes, ``arrays`` are attributes that hold one.
     """
 
     op_type: str
@@ -89,6 +89,7 @@ class Operator:
     composite: bool = False
     ranks: Ranks = field(default_factory=dict)
     domains: Mapping[str, str] = field(default_factory=dict)
+    arrays: frozenset[str] = frozenset()
     __doc__: str | None = None
     __signature__: inspect.Signature | None = None
 
@@ -163,7 +164,8 @@ class Operator:
                     raise CallError(f"{self.name}() got input {name!r} twice")
                 given[place] = value
             elif name in self.attributes:
-                rest[name] = self._setting(name, value) if isinstance(value, Tensor) else value
+                value = self._setting(name, value) if isinstance(value, Tensor) else value
+                rest[name] = as_value(value) if name in self.arrays else value
             else:
                 known = ", ".join([*names, *self.attributes])
                 raise CallError(f"{self.name}() has no input or attribute {name!r}; it has {known}")
@@ -292,6 +294,14 @@ def _plain_recorder() -> Any:
 DEFAULT_RECORDER: list[Callable[[], Any]] = [_plain_recorder]
 
 
+def as_value(value: Any) -> Any:
+    """Numbers and texts in lists as an array, of float32 where they are Python's; all else as it is."""
+    if not isinstance(value, (list, tuple)):
+        return value
+    array = as_array(value)
+    return array.astype(np.float32) if array.dtype == np.float64 else array
+
+
 def own_array(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """A caller's array, such that what the caller writes to it later changes nothing."""
     return array.copy() if array.flags.writeable else array
@@ -377,6 +387,9 @@ def operator(
             composite=composite,
             ranks=ranks or {},
             domains=domains_of({each.name: str(each.annotation) for each in kinds}),
+            arrays=frozenset(
+                each.name for each in kinds if str(each.annotation).startswith("Array")
+            ),
         )
         # help() shows only the text of an object, other tools ask for the signature
         entry.__signature__ = signature

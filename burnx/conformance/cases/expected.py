@@ -18,7 +18,7 @@ from onnx import TypeProto, version_converter
 from burnx.conformance.cases.collect import Case
 from burnx.conformance.cases.disagreements import Disagreement, find_disagreement
 from burnx.conformance.cases.models import case_inputs, case_model
-from burnx.conformance.engines import Run, first_line, open_onnxruntime, open_reference
+from burnx.conformance.engines import Run, first_line, open_onnxruntime, open_reference, unboxed
 from burnx.conformance.tolerance import close
 from burnx.dtype import as_array, dtype_name, dtype_of_code
 
@@ -77,7 +77,7 @@ def ask_engine(case: Case, engine: str, folder: Path) -> Answer:
         run = ENGINES[engine](model.SerializeToString())
         kinds = [value.type for value in model.graph.output]
         outputs = tuple(
-            _unwrap(kind, value)
+            unboxed(kind, value)
             for kind, value in zip(kinds, run(case_inputs(case)).values(), strict=True)
         )
         answer = _checked(outputs, kinds)
@@ -85,18 +85,6 @@ def ask_engine(case: Case, engine: str, folder: Path) -> Answer:
         answer = Answer(None, f"{type(error).__name__}: {first_line(error)}")
     path.write_bytes(pickle.dumps(answer))
     return answer
-
-
-def _unwrap(kind: TypeProto, value: Any) -> Any:
-    """An optional as its content; the reference evaluator gives a list of one."""
-    boxed = kind.HasField("optional_type") and isinstance(value, list) and len(value) == 1
-    if boxed and (value[0] is None or not _holds_sequence(kind) or isinstance(value[0], list)):
-        return value[0]
-    return value
-
-
-def _holds_sequence(kind: TypeProto) -> bool:
-    return kind.optional_type.elem_type.HasField("sequence_type")
 
 
 def _checked(outputs: Outputs, kinds: Sequence[TypeProto]) -> Answer:
