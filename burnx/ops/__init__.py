@@ -17,7 +17,7 @@ from burnx.builder import Operators
 from burnx.errors import UnsupportedError
 from burnx.ops import operator as _operator
 
-_NOT_FAMILIES = {"operator", "domain", "kinds", "infer", "methods"}
+_NOT_FAMILIES = {"operator", "domain", "kinds", "infer", "methods", "re2_syntax"}
 
 
 @lru_cache(maxsize=1)

@@ -14,6 +14,7 @@ from burnx.dtype import bool_, float32, int64, string
 from burnx.errors import ModelError, ShapeError
 from burnx.ops.kinds import T1, T2, T3, Flag, String, T
 from burnx.ops.operator import REQUIRED, operator
+from burnx.ops.re2_syntax import as_python
 from burnx.types import TensorType
 
 Array = np.ndarray[Any, Any]
@@ -95,11 +96,11 @@ def string_normalizer(
 
 @operator("RegexFullMatch", since=(20,))
 def regex_full_match(x: String, *, pattern: str | None = None) -> T2:
-    """Whether the whole of each string matches a regular expression.  Source: ONNX RegexFullMatch-20"""
+    """Whether the whole of each string matches a regular expression of RE2.  Source: ONNX RegexFullMatch-20"""
     if pattern is None:
         raise ModelError("RegexFullMatch needs a pattern")
     try:
-        compiled = re.compile(pattern)
+        compiled = re.compile(as_python(pattern))
     except re.error as error:
         raise ModelError(f"{pattern!r} is not a regular expression: {error}") from None
 
@@ -108,6 +109,12 @@ def regex_full_match(x: String, *, pattern: str | None = None) -> T2:
         return [np.array(found, np.bool_).reshape(texts.shape)]
 
     return waist.host("RegexFullMatch", run, [x], [TensorType(bool_, x.shape)])[0]
+
+
+regex_full_match.limit(
+    "\\C and sets of letters of a script: strings here are letters, not bytes, and Python knows no scripts",
+    tests="regex_full_match.*(bytes|script)",
+)
 
 
 @regex_full_match.infer
