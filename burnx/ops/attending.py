@@ -43,7 +43,7 @@ from burnx.types import TensorType, Type
         "q": (3, 4),
         "k": (3, 4),
         "v": (3, 4),
-        "attn_mask": (2, 3, 4),
+        "attn_mask": (1, 2, 3, 4),
         "past_key": 4,
         "past_value": 4,
         "nonpad_kv_seqlen": 1,

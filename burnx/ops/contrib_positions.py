@@ -68,7 +68,7 @@ def _bucket(apart: Tensor, count: int, farthest: int, both_ways: bool) -> Tensor
     "GatedRelativePositionBias",
     since=(1,),
     domain=MICROSOFT,
-    ranks={"query_layer": 3, "query_bias": 1, "rel_pos": 4, "weight": 2, "bias": 1},
+    ranks={"query_layer": (2, 3), "query_bias": 1, "rel_pos": 4, "weight": 2, "bias": 1},
 )
 def gated_relative_position_bias(
     query_layer: T,

@@ -130,7 +130,7 @@ def gather_block_quantized(
     zero_points: T1 | None = None,
     *,
     bits: int = 4,
-    block_size: Count = 128,
+    block_size: int = 128,
     gather_axis: int = 0,
     quantize_axis: int = 1,
 ) -> T2:
