@@ -62,7 +62,8 @@ def settled_output(found: Type, info: Any, place: str) -> Type:
 def _warn_of_shape(found: Type, declared: Type, name: str, place: str) -> None:
     """Warn if an output cannot have the shape that it is declared with; what its nodes give is what it has."""
     own, said = (getattr(kind, "shape", None) for kind in (found, declared))
-    if own is None or said is None or not _contradict(own, said):
+    # files say () where they know no shape
+    if own is None or not said or not _contradict(own, said):
         return
     warnings.warn(
         f'output "{name}" is declared as {declared}, but its nodes give {found}, {place}; '

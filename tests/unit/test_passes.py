@@ -247,7 +247,7 @@ def test_outputs_that_are_one_value_keep_their_names() -> None:
 
 
 def test_transposes_and_reshapes_merge() -> None:
-    text = """g (float[2,3,4] x) => (float[8,3] y, float[4,2,3] z) {
+    text = """g (float[2,3,4] x) => (float[8,3] y, float[4,3,2] z) {
         a = Transpose<perm = [1, 0, 2]>(x) b = Transpose<perm = [2, 0, 1]>(a)
         c = Unsqueeze(b, o) y = Reshape(c, s) d = Transpose<perm = [2, 1, 0]>(a) e = Identity(d)
         z = Transpose<perm = [0, 2, 1]>(e)
