@@ -14,7 +14,7 @@ from burnx.dtype import DType
 from burnx.gpu import functions, numbers
 from burnx.gpu.code import Form
 from burnx.gpu.dialects import Dialect
-from burnx.gpu.dtypes import literal, type_name
+from burnx.gpu.dtypes import NAMED, literal, type_name
 from burnx.gpu.indices import dim_text, factor_text, is_natural
 from burnx.gpu.ranges import values_in
 from burnx.kernels.clike import Tables, bare
@@ -71,7 +71,8 @@ class Writer(CWriter):
     def fresh(self, stem: str) -> str:
         """A name that is not taken."""
         self.count += 1
-        return f"{stem}{self.count}"
+        name = f"{stem}{self.count}"
+        return self.fresh(stem) if name in NAMED else name  # i8 is a type
 
     def declare(self, name: str, stem: str) -> str:
         """Number a name: of a loop's variable (i) or a lookup (k), which are never negative, or of a value (v)."""

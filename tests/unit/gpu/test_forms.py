@@ -323,6 +323,22 @@ def test_the_text_depends_on_the_kernel_not_on_its_names() -> None:
     )
 
 
+def test_no_variable_is_called_as_a_type_is() -> None:
+    """Loops enough for the names i8, i16 and i32; inside of them numbers of these types are cast."""
+    a, out = Buffer("a", DTYPES["int8"]), Buffer("out", DTYPES["int8"])
+    element: Value = Load(a, 0)
+    for _ in range(3):
+        element = apply("add", element, element, dtype=DTYPES["int8"])
+    body: tuple[Statement, ...] = (Store(out, 0, element, "add"),)
+    for place in range(40):
+        body = (Loop(f"l{place}", 1, body),)
+    kernel = Kernel((a, out), (), body)
+    form = Form("threads", 32)
+    agree(kernel, [np.array([3], np.int8), np.array([1], np.int8)], {}, [form])
+    text = write(kernel, OPENCL, form).text
+    assert "i32 i7 = " in text and "i32 i8 = " not in text
+
+
 def test_other_batches_have_equal_forms() -> None:
     limits = Limits(threads=1024, warp=32, units=132)
     for n in (768, 1024, 4096):
