@@ -31,6 +31,7 @@ BEGIN, END = "<!-- conformance:begin -->", "<!-- conformance:end -->"
 EXAMPLE = "<!-- example:begin -->", "<!-- example:end -->"
 TIMES = "<!-- benchmarks:begin -->", "<!-- benchmarks:end -->"
 READING = "<!-- readability:begin -->", "<!-- readability:end -->"
+CUDA = "<!-- cuda:begin -->", "<!-- cuda:end -->"
 UNMEASURED = "Not measured yet: `python benchmarks/cpu.py` does it."
 
 
@@ -60,6 +61,8 @@ def update(readme: Path, kept: Path, results: Path | None, check: bool) -> int:
         new = replace_region(new, times(BENCHMARKS / "results"), TIMES)
     if READING[0] in old:
         new = replace_region(new, reading(BENCHMARKS / "results"), READING)
+    if CUDA[0] in old:
+        new = replace_region(new, cuda_times(BENCHMARKS / "results"), CUDA)
     if check:
         same = new == old
         print(
@@ -102,6 +105,18 @@ def reading(folder: Path) -> str:
             module = importlib.import_module(name)
             parts.append(module.readme_part(json.loads(files[-1].read_text(encoding="utf-8"))))
     return "\n\n".join(parts) or UNMEASURED
+
+
+def cuda_times(folder: Path) -> str:
+    """The table of the newest results of benchmarks/cuda.py."""
+    files = sorted(folder.glob("cuda-*.json"))
+    if not files:
+        return UNMEASURED
+    if str(BENCHMARKS) not in sys.path:
+        sys.path.append(str(BENCHMARKS))
+    results = json.loads(files[-1].read_text(encoding="utf-8"))
+    table: str = importlib.import_module("cuda_table").readme_part(results)
+    return table
 
 
 def example(source: str) -> str:

@@ -1,0 +1,63 @@
+"""The README's table of ``cuda.py``'s results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Row = Mapping[str, Any]
+HEAD = (
+    "ms a call",
+    "batch",
+    "burnx",
+    "PyTorch eager",
+    "torch.compile",
+    "eager / burnx",
+    "compile / burnx",
+    "first call: burnx",
+    "kept kernels",
+    "torch.compile",
+)
+ENGINES = ("burnx", "eager", "compile")
+
+
+def readme_part(results: Mapping[str, Any]) -> str:
+    """The table, and below it what it was measured on.
+
+    A model whose outputs are further from PyTorch's in float64 than its tolerance is marked as such.
+    """
+    rows: Sequence[Row] = results["rows"]
+    models = [row for row in rows if row["kind"] == "model"]
+    lines = ["| " + " | ".join(HEAD) + " |", "|" + " --- |" + " --: |" * (len(HEAD) - 1)]
+    lines += ["| " + " | ".join(_cells(row)) + " |" for row in models]
+    return "\n".join([*lines, "", _machine(results, rows)])
+
+
+def _cells(row: Row) -> list[str]:
+    agrees = row.get("agrees", {}).get("burnx")
+    mark = "" if agrees else " (failed)" if agrees is None else " (differs)"
+    medians = [row.get(engine, {}).get("median_ms") for engine in ENGINES]
+    own = medians[0]
+    ratios = [f"{each / own:.2f}" if each and own else "-" for each in medians[1:]]
+    starts = [row.get(f"{key}_ms") for key in ("burnx_cold", "burnx_warm", "compile_first")]
+    return [
+        f"{row['model']} {row['dtype']}{mark}",
+        str(row["batch"]),
+        *("-" if each is None else f"{each:.2f}" for each in medians),
+        *ratios,
+        *("-" if each is None else f"{each:,.0f}" for each in starts),
+    ]
+
+
+def _machine(results: Mapping[str, Any], rows: Sequence[Row]) -> str:
+    machine = results["machine"]
+    device = next(each for each in machine["devices"] if each.startswith("cuda"))
+    versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
+    launches = [row["per_kernel_us"] for row in rows if "per_kernel_us" in row]
+    replayed = f" A replayed kernel that does nothing takes {launches[0]:.1f} µs." if launches else ""
+    tf32 = all(row.get("tf32") for row in rows)
+    computed = "in TF32, as it does by default" if tf32 else "in float32"
+    return (
+        f"{device.partition(': ')[2]}; burnx {machine['burnx']}, {versions}. PyTorch computes float32 convolutions "
+        f"{computed}; burnx computes in float32 (products on matrix units in three parts).{replayed}"
+    )
