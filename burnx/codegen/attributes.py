@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from burnx.codegen.constants import FLOW
-from burnx.codegen.scopes import Scopes
 from burnx.dtype import string
 from burnx.graph import Array, Graph, Node, Value, constant_value
 from burnx.ops import find, python_name
+from burnx.structure.scopes import Scopes
 
 LONGEST_ATTRIBUTE = 32
 BESIDE = 8

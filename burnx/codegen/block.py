@@ -32,15 +32,15 @@ from burnx.codegen.names import BUILTINS, LOCAL_RESERVED, identifier
 from burnx.codegen.placing import Places
 from burnx.codegen.results import crowded, role_of, uses_of
 from burnx.codegen.roles import plain_word
-from burnx.codegen.runs import Growth, Round, Run, find_runs, inputs_of, values_of
-from burnx.codegen.scopes import Path
 from burnx.codegen.selfpath import self_path
-from burnx.codegen.sizes import is_size, is_sizes
 from burnx.codegen.spelling import spell
-from burnx.codegen.tree import Call as ModuleCall
-from burnx.codegen.tree import Item, LayerCall, Op, writes
 from burnx.graph import Node, Value
 from burnx.ops import find
+from burnx.structure.runs import Growth, Round, Run, find_runs, inputs_of, values_of
+from burnx.structure.scopes import Path
+from burnx.structure.sizes import is_size, is_sizes
+from burnx.structure.tree import Call as ModuleCall
+from burnx.structure.tree import Item, LayerCall, Op, writes
 
 Arg = TypeVar("Arg", ast.expr, ast.expr | None)
 

@@ -16,11 +16,10 @@ from burnx.codegen.expressions import call, name, repeated, text
 from burnx.codegen.families import Family
 from burnx.codegen.flow_statements import decorators
 from burnx.codegen.inlining import count_uses
-from burnx.codegen.layer_reading import Layer
 from burnx.codegen.layout import Assign, Class, Function, plain_text
 from burnx.codegen.listed import counted
 from burnx.codegen.literal import constant
-from burnx.codegen.names import LOCAL_RESERVED, Names, class_name, is_place
+from burnx.codegen.names import LOCAL_RESERVED, Names, class_name
 from burnx.codegen.parameters import (
     SIZES,
     Body,
@@ -32,12 +31,14 @@ from burnx.codegen.parameters import (
 )
 from burnx.codegen.placing import Places, constants_of
 from burnx.codegen.roles import in_order, parameter_word
-from burnx.codegen.scopes import Path
-from burnx.codegen.sequences import find_sequences
-from burnx.codegen.tree import Call as ModuleCall
-from burnx.codegen.tree import Item, LayerCall, nodes_of, only_joins
 from burnx.dtype import dtype_name, float32
 from burnx.graph import Value
+from burnx.structure.layer_reading import Layer
+from burnx.structure.paths import is_place
+from burnx.structure.scopes import Path
+from burnx.structure.sequences import find_sequences
+from burnx.structure.tree import Call as ModuleCall
+from burnx.structure.tree import Item, LayerCall, nodes_of, only_joins
 from burnx.types import TensorType
 
 SEVERAL = 3  # equal modules in a row that are written once

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from burnx.codegen.expressions import attribute, call, group, index, name
 from burnx.codegen.layout import Assign
 from burnx.codegen.literal import constant
-from burnx.codegen.sizes import is_size, is_sizes
 from burnx.codegen.spelling import sizes, takes_sizes
-from burnx.codegen.tree import Item, LayerCall, Op
 from burnx.graph import Node, Value
 from burnx.shape import symbols
+from burnx.structure.sizes import is_size, is_sizes
+from burnx.structure.tree import Item, LayerCall, Op
 from burnx.types import TensorType
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from burnx.codegen.constants import FLOW
 from burnx.codegen.expressions import call, name
 from burnx.codegen.layout import Function
 from burnx.codegen.literal import constant
-from burnx.codegen.names import snake_case
 from burnx.codegen.spelling import spell
-from burnx.codegen.tree import Op
 from burnx.graph import Graph, Node, Value
+from burnx.structure.paths import snake_case
+from burnx.structure.tree import Op
 
 if TYPE_CHECKING:
     from burnx.codegen.block import Block

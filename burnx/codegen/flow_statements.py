@@ -16,13 +16,13 @@ from burnx.codegen.dims import type_text
 from burnx.codegen.expressions import bare, call, group, name, negated
 from burnx.codegen.layout import Assign, Break, Do, For, If, Stmt, While
 from burnx.codegen.literal import constant
-from burnx.codegen.loop_forms import LoopForm, loop_form, scan_form
 from burnx.codegen.parameters import mapped_expressions
 from burnx.codegen.results import role_of
 from burnx.codegen.roles import plain_word
-from burnx.codegen.sizes import leaves
-from burnx.codegen.tree import Item, Op
 from burnx.graph import Graph, Node, Value
+from burnx.structure.loop_forms import LoopForm, loop_form, scan_form
+from burnx.structure.sizes import leaves
+from burnx.structure.tree import Item, Op
 
 if TYPE_CHECKING:
     from burnx.codegen.block import Block

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from burnx.codegen.constants import FLOW
-from burnx.codegen.sizes import is_size, is_sizes, leaves
-from burnx.codegen.tree import Call, Item, LayerCall, Op, reads, writes
 from burnx.graph import Node, Value
 from burnx.ops import find
+from burnx.structure.sizes import is_size, is_sizes, leaves
+from burnx.structure.tree import Call, Item, LayerCall, Op, reads, writes
 
 NEAR = 2
 DEPTH = 3

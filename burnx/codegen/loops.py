@@ -12,10 +12,10 @@ from burnx.codegen.dims import type_text
 from burnx.codegen.expressions import binary, call, group, index, name
 from burnx.codegen.layout import Assign, For
 from burnx.codegen.literal import constant
-from burnx.codegen.names import is_place, snake_case
-from burnx.codegen.runs import Growth, Round, Run, inputs_of
 from burnx.codegen.selfpath import self_path
-from burnx.codegen.tree import writes
+from burnx.structure.paths import is_place, snake_case
+from burnx.structure.runs import Growth, Round, Run, inputs_of
+from burnx.structure.tree import writes
 
 _ELEMENT = re.compile(r"(\w+)\[(\d+)\]$")
 if TYPE_CHECKING:

@@ -3,8 +3,7 @@
 ``Names`` is a scope: ``take`` gives each text a name of its own, the same one when it is asked
 again. Names are ASCII (Python folds other letters together) and never a keyword; what else is
 reserved belongs to the scope: local variables use ``LOCAL_RESERVED``, attributes the names of the
-class they are set on. ``split_scope`` and ``split_parameter`` read the module paths that exporters
-leave in node and parameter names.
+class they are set on.
 """
 
 from __future__ import annotations
@@ -45,12 +44,7 @@ LONGEST: Final = 60
 _PORT: Final = re.compile(r":\d+$")
 _DOMAIN: Final = re.compile(r"^([A-Za-z_]\w*::)+")
 _NOT_WORD: Final = re.compile(r"[^0-9A-Za-z_]+")
-# what is put before the names of a function that is inlined, in a branch or elsewhere
-_INLINED: Final = re.compile(
-    r"(\w+?_\d+_(?P<branch>then_branch|else_branch|body)__)?(\w+?__)??Inline_\d+__"
-)
 _COUNTER: Final = re.compile(r"_\d+$")
-_WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+|\d+|[A-Z]+")
 
 
 class Names:
@@ -134,16 +128,6 @@ def _is_structure(text: str) -> bool:
     return text.lstrip()[:1] in tuple("{[(\"'") or marks * 2 > len(text)
 
 
-def is_place(text: str) -> bool:
-    """Whether a part of a path is a place in a list."""
-    return text.isascii() and text.isdigit()
-
-
-def snake_case(text: str) -> str:
-    """``LayerNorm`` and ``layer norm`` are ``layer_norm``."""
-    return "_".join(word.lower() for word in _WORDS.findall(text))
-
-
 def class_name(text: str) -> str:
     """CamelCase of ``text``; capitals stay: ``bert_self-attention`` is ``BertSelfAttention``; "" if
     it has no letter.
@@ -152,50 +136,3 @@ def class_name(text: str) -> str:
     name = "".join(words)[:LONGEST].lstrip("0123456789")
     name = name[:1].upper() + name[1:]
     return f"{name}_" if keyword.iskeyword(name) else name
-
-
-def split_parts(text: str) -> tuple[str, ...]:
-    """A dotted path as its parts, without empty ones."""
-    return tuple(part for part in text.split(".") if part)
-
-
-def split_scope(text: str) -> tuple[str, ...]:
-    """The module path in a node name, the node's own word (the last) left out.
-
-    ``/layer1/layer1.0/conv1/Conv`` is ``("layer1", "0", "conv1")``: a component that repeats the
-    dotted path before it adds only what is new, so do ``/encoder/layer.0/attention`` components
-    that repeat nothing.
-    """
-    path: tuple[str, ...] = ()
-    for component in [part for part in text.split("/") if part][:-1]:
-        parts = split_parts(component)
-        path += parts[_repeated(path, parts) :]
-    return path
-
-
-def _repeated(path: tuple[str, ...], parts: tuple[str, ...]) -> int:
-    """How many leading ``parts`` repeat the end of ``path``, where more parts follow."""
-    for length in range(min(len(path), len(parts) - 1), 0, -1):
-        if path[-length:] == parts[:length]:
-            return length
-    return 0
-
-
-def own_part(text: str, operator: str) -> str:
-    """The name of a node that was made of several: that of the last which is called like ``operator``, else the first.
-
-    TensorFlow joins them: ``m/relu/Relu;m/conv/BiasAdd;m/conv/Conv2D`` are one Conv.
-    """
-    parts = text.split(";")
-    alike = [part for part in parts if part.rpartition("/")[2].startswith(operator)]
-    return alike[-1] if alike else parts[0]
-
-
-def split_parameter(text: str) -> tuple[tuple[str, ...], str]:
-    """Module path and own name of a parameter: ``layer1.0.conv1.weight`` is ``(("layer1", "0",
-    "conv1"), "weight")``.
-    """
-    inlined = _INLINED.match(text)
-    branch = (inlined["branch"],) if inlined and inlined["branch"] else ()
-    parts = (*branch, *split_parts(text[inlined.end() :] if inlined else text))
-    return (parts[:-1], parts[-1]) if parts else ((), "")

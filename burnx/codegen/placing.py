@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from burnx.codegen.attributes import kept_attributes
-from burnx.codegen.layers import layer_word
-from burnx.codegen.names import Names, is_place
-from burnx.codegen.scopes import Path, Scopes, common_path
-from burnx.codegen.tree import Call, Item, LayerCall, Op
+from burnx.codegen.names import Names
 from burnx.graph import Graph, Node, Value
+from burnx.structure.layers import layer_word
+from burnx.structure.paths import is_place
+from burnx.structure.scopes import Path, Scopes, common_path
+from burnx.structure.tree import Call, Item, LayerCall, Op
 
 _NUMBERED = re.compile(r"^(val|tmp|const|constant|t|v)?_?\d+$|_output_\d+$", re.IGNORECASE)
 # what modules have already, and may not be called

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from burnx.codegen.sizes import is_sizes
 from burnx.graph import Graph, Node, Value, uses
 from burnx.shape import symbol_name
+from burnx.structure.sizes import is_sizes
 from burnx.types import TensorType
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from burnx.codegen.inlining import arguments
-from burnx.codegen.names import is_place, snake_case
 from burnx.codegen.roles import is_mask, plain_word
-from burnx.codegen.tree import Call, Item, LayerCall, Op, nodes_of, writes
 from burnx.graph import Value
+from burnx.structure.paths import is_place, snake_case
+from burnx.structure.tree import Call, Item, LayerCall, Op, nodes_of, writes
 
 # what operators give whose own name is none for it
 _WORDS = """

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from burnx.codegen.expressions import attribute, index, name
 from burnx.codegen.literal import constant
-from burnx.codegen.scopes import Path
+from burnx.structure.scopes import Path
 
 if TYPE_CHECKING:
     from burnx.codegen.block import Context

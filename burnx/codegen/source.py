@@ -22,13 +22,13 @@ from burnx.codegen.parameters import without_defaults
 from burnx.codegen.placing import Places, place_constants
 from burnx.codegen.resizing import resource_sizes
 from burnx.codegen.roles import plain_word
-from burnx.codegen.scopes import Scopes, read_scopes
 from burnx.codegen.selfpath import self_path
-from burnx.codegen.tree import Call as ModuleCall
-from burnx.codegen.tree import Item, LayerCall, Op, build_tree
 from burnx.dtype import DType, dtype_name
 from burnx.errors import UnsupportedError
 from burnx.graph import Graph, Node, Value, constant_value
+from burnx.structure.scopes import Scopes, read_scopes
+from burnx.structure.tree import Call as ModuleCall
+from burnx.structure.tree import Item, LayerCall, Op, build_tree
 from burnx.types import MapType, OptionalType, SequenceType, TensorType, Type
 
 IMPORTED = frozenset({"Input", "Output", "Tensor", "nn", "ops"})

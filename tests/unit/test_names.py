@@ -8,14 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from burnx.codegen.names import (
-    LOCAL_RESERVED,
-    Names,
-    class_name,
-    snake_case,
-    split_parameter,
-    split_scope,
-)
+from burnx.codegen.names import LOCAL_RESERVED, Names, class_name
 
 model_names = st.text() | st.text("ab_.:/0X", max_size=6)
 
@@ -109,37 +102,3 @@ def test_a_class_name_is_made_as(text: str, wanted: str) -> None:
 def test_a_class_name_is_legal_or_empty(text: str) -> None:
     made = class_name(text)
     assert made == "" or made.isidentifier() and made.isascii() and not keyword.iskeyword(made)
-
-
-def test_snake_case_splits_at_capitals() -> None:
-    assert snake_case("LayerNormalization") == "layer_normalization"
-    assert snake_case("GRU") == "gru"
-    assert snake_case("GRUCell") == "gru_cell"
-
-
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
-        ("/layer1/layer1.0/conv1/Conv", ("layer1", "0", "conv1")),
-        ("/encoder/layer.0/attention/self/MatMul", ("encoder", "layer", "0", "attention", "self")),
-        ("/features/features.0/features.0.1/Relu", ("features", "0", "1")),
-        ("/model/layers/layers.3/mlp/Mul_1", ("model", "layers", "3", "mlp")),
-        ("/Flatten", ()),
-        ("Conv_3", ()),
-        ("", ()),
-    ],
-)
-def test_a_scope_is_read_as(text: str, wanted: tuple[str, ...]) -> None:
-    assert split_scope(text) == wanted
-
-
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
-        ("layer1.0.conv1.weight", (("layer1", "0", "conv1"), "weight")),
-        ("weight", ((), "weight")),
-        ("", ((), "")),
-    ],
-)
-def test_a_parameter_is_split_as(text: str, wanted: tuple[tuple[str, ...], str]) -> None:
-    assert split_parameter(text) == wanted

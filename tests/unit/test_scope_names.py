@@ -9,7 +9,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper, parser
 from test_generated_source import agrees
 
-from burnx.codegen.names import own_part, split_parameter
+from burnx.structure.paths import own_part, split_parameter
 
 RNG = np.random.default_rng(3)
 

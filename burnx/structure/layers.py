@@ -9,7 +9,10 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from burnx.codegen.layer_reading import (
+from burnx.dtype import is_float
+from burnx.graph import Node, Value
+from burnx.ops import find
+from burnx.structure.layer_reading import (
     Layer,
     Reader,
     dtype_option,
@@ -19,11 +22,8 @@ from burnx.codegen.layer_reading import (
     spatial,
     weights_of,
 )
-from burnx.codegen.names import snake_case
-from burnx.codegen.quantized_layers import QUANTIZED
-from burnx.dtype import is_float
-from burnx.graph import Node, Value
-from burnx.ops import find
+from burnx.structure.paths import snake_case
+from burnx.structure.quantized_layers import QUANTIZED
 from burnx.types import TensorType
 
 

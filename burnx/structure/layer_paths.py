@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from burnx.codegen.layer_reading import Layer
-from burnx.codegen.layers import layer_word
-from burnx.codegen.names import is_place, snake_case
-from burnx.codegen.scopes import Path, Scopes, common_path
 from burnx.graph import Node, Value, uses
+from burnx.structure.layer_reading import Layer
+from burnx.structure.layers import layer_word
+from burnx.structure.paths import is_place, snake_case
+from burnx.structure.scopes import Path, Scopes, common_path
 
 # what tools that quantize append to the name of a weight
 _STORED = re.compile(r"_(q|quantized|scales?|zero_points?|Q\d|qweight)$")

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from burnx.codegen.names import own_part, split_parameter, split_scope
 from burnx.graph import Node
+from burnx.structure.paths import own_part, split_parameter, split_scope
 
 Path = tuple[str, ...]
 SERIES = 5  # blocks that are numbered by their names, after which they are a list

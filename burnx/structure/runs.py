@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from burnx.codegen.scopes import Path
-from burnx.codegen.tree import Call, Item, LayerCall, writes
 from burnx.graph import Value
+from burnx.structure.scopes import Path
+from burnx.structure.tree import Call, Item, LayerCall, writes
 
 
 @dataclass(slots=True, eq=False)

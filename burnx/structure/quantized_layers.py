@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from burnx.codegen.layer_reading import (
+from burnx.dtype import dtype_name
+from burnx.graph import Value
+from burnx.structure.layer_reading import (
     Layer,
     Reader,
     dtype_option,
@@ -14,8 +16,6 @@ from burnx.codegen.layer_reading import (
     spatial,
     weights_of,
 )
-from burnx.dtype import dtype_name
-from burnx.graph import Value
 from burnx.types import TensorType
 
 Rule = Callable[[Reader], Layer | None]

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from burnx.codegen.names import is_place
-from burnx.codegen.scopes import Path, common_path
 from burnx.graph import Node, Value, uses
+from burnx.structure.paths import is_place
+from burnx.structure.scopes import Path, common_path
 
 DEEP = 8  # operators in a row that are moved out together
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 
-from burnx.codegen.runs import inputs_of, takes_values
-from burnx.codegen.scopes import Path
-from burnx.codegen.tree import Call, Item, LayerCall, writes
 from burnx.graph import Value
+from burnx.structure.runs import inputs_of, takes_values
+from burnx.structure.scopes import Path
+from burnx.structure.tree import Call, Item, LayerCall, writes
 
 Module = Call | LayerCall
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 
 import networkx as nx
 
-from burnx.codegen.layer_paths import layer_paths
-from burnx.codegen.layer_reading import Layer
-from burnx.codegen.layers import find_layer
-from burnx.codegen.names import is_place
-from burnx.codegen.scopes import Path, Scopes
-from burnx.codegen.sizes import leaves
-from burnx.codegen.standing import absorb, hoist
 from burnx.graph import Graph, Node, Value, uses
+from burnx.structure.layer_paths import layer_paths
+from burnx.structure.layer_reading import Layer
+from burnx.structure.layers import find_layer
+from burnx.structure.paths import is_place
+from burnx.structure.scopes import Path, Scopes
+from burnx.structure.sizes import leaves
+from burnx.structure.standing import absorb, hoist
 
 
 @dataclass(slots=True, eq=False)

@@ -1,0 +1,69 @@
+"""Module paths that exporters leave in the names of nodes and parameters, part by part."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+# what is put before the names of a function that is inlined, in a branch or elsewhere
+_INLINED: Final = re.compile(
+    r"(\w+?_\d+_(?P<branch>then_branch|else_branch|body)__)?(\w+?__)??Inline_\d+__"
+)
+_WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+|\d+|[A-Z]+")
+
+
+def is_place(text: str) -> bool:
+    """Whether a part of a path is a place in a list."""
+    return text.isascii() and text.isdigit()
+
+
+def snake_case(text: str) -> str:
+    """``LayerNorm`` and ``layer norm`` are ``layer_norm``."""
+    return "_".join(word.lower() for word in _WORDS.findall(text))
+
+
+def split_parts(text: str) -> tuple[str, ...]:
+    """A dotted path as its parts, without empty ones."""
+    return tuple(part for part in text.split(".") if part)
+
+
+def split_scope(text: str) -> tuple[str, ...]:
+    """The module path in a node name, the node's own word (the last) left out.
+
+    ``/layer1/layer1.0/conv1/Conv`` is ``("layer1", "0", "conv1")``: a component that repeats the
+    dotted path before it adds only what is new, so do ``/encoder/layer.0/attention`` components
+    that repeat nothing.
+    """
+    path: tuple[str, ...] = ()
+    for component in [part for part in text.split("/") if part][:-1]:
+        parts = split_parts(component)
+        path += parts[_repeated(path, parts) :]
+    return path
+
+
+def _repeated(path: tuple[str, ...], parts: tuple[str, ...]) -> int:
+    """How many leading ``parts`` repeat the end of ``path``, where more parts follow."""
+    for length in range(min(len(path), len(parts) - 1), 0, -1):
+        if path[-length:] == parts[:length]:
+            return length
+    return 0
+
+
+def own_part(text: str, operator: str) -> str:
+    """The name of a node that was made of several: that of the last which is called like ``operator``, else the first.
+
+    TensorFlow joins them: ``m/relu/Relu;m/conv/BiasAdd;m/conv/Conv2D`` are one Conv.
+    """
+    parts = text.split(";")
+    alike = [part for part in parts if part.rpartition("/")[2].startswith(operator)]
+    return alike[-1] if alike else parts[0]
+
+
+def split_parameter(text: str) -> tuple[tuple[str, ...], str]:
+    """Module path and own name of a parameter: ``layer1.0.conv1.weight`` is ``(("layer1", "0",
+    "conv1"), "weight")``.
+    """
+    inlined = _INLINED.match(text)
+    branch = (inlined["branch"],) if inlined and inlined["branch"] else ()
+    parts = (*branch, *split_parts(text[inlined.end() :] if inlined else text))
+    return (parts[:-1], parts[-1]) if parts else ((), "")
