@@ -54,7 +54,9 @@ def _machine(results: Mapping[str, Any], rows: Sequence[Row]) -> str:
     device = next(each for each in machine["devices"] if each.startswith("cuda"))
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
     launches = [row["per_kernel_us"] for row in rows if "per_kernel_us" in row]
-    replayed = f" A replayed kernel that does nothing takes {launches[0]:.1f} µs." if launches else ""
+    replayed = (
+        f" A replayed kernel that does nothing takes {launches[0]:.1f} µs." if launches else ""
+    )
     tf32 = all(row.get("tf32") for row in rows)
     computed = "in TF32, as it does by default" if tf32 else "in float32"
     return (

@@ -25,6 +25,7 @@ from burnx.fusion.products import (
     variables,
 )
 from burnx.fusion.rows import Rows, nested, write_member
+from burnx.fusion.scaling import scaled
 from burnx.fusion.scheduler import Scheduler, dissolve, writer
 from burnx.fusion.storage import Storage
 from burnx.kernels.ir import Contract, Load, Local, Loop, Statement, Store, in_loops
@@ -197,16 +198,17 @@ def _score(
     at, sums = strip.at, strip.scores.dtype
     inner = variables(at, one.shape, one.inner)
     column = at.variable(two.shape[two.free[0]])
+    factors: list[float] = []
     left = strided(
         strip.scheduler,
         at,
         one.var,
         index_of(one, strip.batch, [strip.row], inner),
         strip.stored(one),
+        factors=factors,
     )
-    right = lanes_of(
-        strip.scheduler, at, two, index_of(two, strip.batch, [column], inner), strip.stored(two)
-    )
+    index = index_of(two, strip.batch, [column], inner)
+    right = lanes_of(strip.scheduler, at, two, index, strip.stored(two), factors)
     name = at.name("p")
 
     def hold(made: Behind, var: Var) -> None:
@@ -214,7 +216,8 @@ def _score(
         made.body.append(Store(at.buffer(strip.scores), place, made.values[var]))
 
     index = (*strip.batch, strip.row, column)
-    behind = write_behind(strip.scheduler, at, first, Local(name, sums), index, (), hold)
+    total = scaled(name, sums, factors)
+    behind = write_behind(strip.scheduler, at, first, total, index, (), hold)
     (exported,) = strip.scheduler.exported(first)
     if behind.values[exported].dtype != sums:
         raise KeyError(exported)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from burnx.dtype import DType, compute_dtype, float32, int8, int32, is_float, is_integer
+from burnx.dtype import DType, compute_dtype, float16, float32, int8, int32, is_float, is_integer
 from burnx.files import let_go
 from burnx.fusion.behind import write_behind
 from burnx.fusion.clusters import Cluster
@@ -15,6 +15,7 @@ from burnx.fusion.elementwise import fill
 from burnx.fusion.expressions import Expressions, Index, as_stored, dtype_of, shape_of
 from burnx.fusion.indices import unravel
 from burnx.fusion.narrow import as_bytes, weight_as_bytes
+from burnx.fusion.scaling import unscaled, unwidened
 from burnx.fusion.scheduler import Scheduler, writer
 from burnx.fusion.storage import Storage
 from burnx.kernels.affine import affine, coefficient
@@ -243,15 +244,22 @@ def strided(
     index: Index,
     sums: DType,
     order: tuple[int, ...] = (),
+    factors: list[float] | None = None,
 ) -> Load:
-    """A read of ``var`` at an affine index, after a copy in this order if there is no other way."""
-    value = at.value(var, index)
-    if isinstance(value, Cast) and not value.bits and _is_of(value.value, sums):
-        value = value.value  # what is read is not widened before it is multiplied
+    """A read of ``var`` at an affine index, after a copy in this order if there is no other way.
+
+    ``factors`` gets the number that all elements are multiplied by, for the sums to be multiplied by it.
+    """
+    value, factor = at.value(var, index), 1.0
+    if factors is not None and sums == float16:
+        value, factor = unscaled(value)
+    value = unwidened(value, sums)
     names = [str(name) for name in symbols_of(index)]
     plain = isinstance(value, Load) and value.dtype == sums
     if plain and isinstance(value, Load) and affine(value.index, names) is not None:
         if not any(name.startswith("@") for name in symbols(value.index)):
+            if factors is not None:
+                factors.append(factor)
             return value
     storage = copied(scheduler, var, sums, order)
     return at.load(
@@ -260,19 +268,20 @@ def strided(
     )
 
 
-def _is_of(value: Value, dtype: DType) -> bool:
-    return isinstance(value, Load) and value.dtype == dtype
-
-
 def lanes_of(
-    scheduler: Scheduler, at: Expressions, side: Operand, index: Index, sums: DType
+    scheduler: Scheduler,
+    at: Expressions,
+    side: Operand,
+    index: Index,
+    sums: DType,
+    factors: list[float] | None = None,
 ) -> Load:
     """A read of the right operand whose columns lie next to each other, after a copy if they do not.
 
-    A device that takes one element at a time reads them as they lie.
+    A device that takes one element at a time reads them as they lie.  ``factors``: see ``strided``.
     """
     order = (*side.batch, *side.inner, *side.free)
-    found = strided(scheduler, at, side.var, index, sums, order)
+    found = strided(scheduler, at, side.var, index, sums, order, factors)
     names = [name for axis in side.free if (name := symbol_name(index[axis])) is not None]
     if (
         scheduler.traits.lanes == 1

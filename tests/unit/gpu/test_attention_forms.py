@@ -1,0 +1,55 @@
+"""What surrounds an attention in exported files leaves it one kernel: scales of its operands, rows with nothing to see."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from burnx import compile as compile_model
+from burnx import ops
+from burnx.runtime.devices.gpu import native
+
+pytest.importorskip("pyopencl")
+SHAPE = (2, 2, 70, 32)  # batch, heads, length, width
+
+
+def kinds_of(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The kinds of the forms of all launches from now on."""
+    found: list[str] = []
+    make_plan = native.make_plan
+
+    def note(*arguments: Any) -> Any:
+        plan = make_plan(*arguments)
+        found.extend(each.code.form.kind for each in plan.launches)
+        return plan
+
+    monkeypatch.setattr(native, "make_plan", note)
+    return found
+
+
+def scaled_operands(q: Any, k: Any, v: Any, mask: Any) -> Any:
+    scale = np.asarray(SHAPE[-1] ** -0.25, np.float16)
+    scores = ops.matmul(q * scale, ops.transpose(k, perm=[0, 1, 3, 2]) * scale)
+    return ops.matmul(ops.softmax(scores, axis=-1), v)
+
+
+def empty_rows(q: Any, k: Any, v: Any, mask: Any) -> Any:
+    weights = ops.softmax(ops.matmul(q, ops.transpose(k, perm=[0, 1, 3, 2])) + mask, axis=-1)
+    seen = ops.where(ops.is_nan(weights), np.asarray(0, np.float16), weights)
+    return ops.matmul(seen, v)
+
+
+@pytest.mark.parametrize("model", [scaled_operands, empty_rows])
+def test_an_attention_is_one_kernel(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds, draw = kinds_of(monkeypatch), np.random.default_rng(0)
+    q, k, v = (draw.standard_normal(SHAPE).astype(np.float16) for _ in range(3))
+    mask = np.where(draw.random((2, 1, 70, 70)) < 0.5, -np.inf, 0).astype(np.float16)
+    mask[0, 0, 3] = -np.inf
+    mask[:, :, 20:40, :64] = -np.inf  # the first keys of these rows are hidden
+    found = compile_model(model, "opencl:0")(q, k, v, mask).numpy()
+    expected = compile_model(model, "reference")(q, k, v, mask).numpy()
+    assert kinds == ["attention"]
+    assert not np.isnan(found).any()
+    np.testing.assert_allclose(found, expected, rtol=1e-2, atol=1e-2)
