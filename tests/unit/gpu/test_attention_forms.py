@@ -31,14 +31,14 @@ def kinds_of(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def scaled_operands(q: Any, k: Any, v: Any, mask: Any) -> Any:
     scale = np.asarray(SHAPE[-1] ** -0.25, np.float16)
-    scores = ops.matmul(q * scale, ops.transpose(k, perm=[0, 1, 3, 2]) * scale)
-    return ops.matmul(ops.softmax(scores, axis=-1), v)
+    scores = ops.mat_mul(q * scale, ops.transpose(k, perm=[0, 1, 3, 2]) * scale)
+    return ops.mat_mul(ops.softmax(scores, axis=-1), v)
 
 
 def empty_rows(q: Any, k: Any, v: Any, mask: Any) -> Any:
-    weights = ops.softmax(ops.matmul(q, ops.transpose(k, perm=[0, 1, 3, 2])) + mask, axis=-1)
+    weights = ops.softmax(ops.mat_mul(q, ops.transpose(k, perm=[0, 1, 3, 2])) + mask, axis=-1)
     seen = ops.where(ops.is_nan(weights), np.asarray(0, np.float16), weights)
-    return ops.matmul(seen, v)
+    return ops.mat_mul(seen, v)
 
 
 @pytest.mark.parametrize("model", [scaled_operands, empty_rows])
