@@ -80,7 +80,7 @@ def guarded_memory() -> Iterator[None]:
     native, plans = "burnx.runtime.devices.cpu.native", "burnx.runtime.devices.cpu.plans"
     with (
         mock.patch(f"{native}._empty", empty),
-        mock.patch(f"{plans}.plan_arena", spread_out),
+        mock.patch("burnx.runtime.compiled.layout.plan_arena", spread_out),
         mock.patch(f"{plans}.Workspace", GuardedWorkspace),
     ):
         yield
