@@ -10,7 +10,7 @@ import numpy as np
 from burnx.codegen.expressions import call
 from burnx.codegen.literal import constant
 from burnx.dtype import DType, bool_, dtype_name, float32, int64, string
-from burnx.graph import Graph, Node, Value
+from burnx.graph import Node, Value
 from burnx.ops import find
 from burnx.ops.operator import FIXED
 from burnx.types import TensorType
@@ -49,19 +49,6 @@ def literal_input(node: Node, place: int) -> ast.expr | None:
     if array.size == 1 and array.ndim and _broadcasts(node, place, array):
         array = array.reshape(())
     return constant(array)
-
-
-def say_strings(graph: Graph) -> None:
-    """Give what a graph returns of constant strings by a node that takes them as literals: weights hold none."""
-    for place, value in enumerate(graph.outputs):
-        if value.array is not None and value.array.dtype == string:
-            said = Value(value.type, value.name)
-            said.producer = Node("Identity", "", [value], [said])
-            graph.nodes.append(said.producer)
-            graph.outputs[place] = said
-    for node in graph.nodes:
-        for inner in node.subgraphs():
-            say_strings(inner)
 
 
 def _explicit(array: np.ndarray[Any, Any]) -> ast.Call | None:

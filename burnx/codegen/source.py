@@ -10,7 +10,7 @@ from typing import Any
 from burnx.codegen.attributes import keep_attributes, kept_attributes
 from burnx.codegen.block import Block
 from burnx.codegen.classes import Classes, returned
-from burnx.codegen.constants import literal_input, say_strings
+from burnx.codegen.constants import literal_input
 from burnx.codegen.dims import dim_text, type_text
 from burnx.codegen.expressions import call, compare, group, name
 from burnx.codegen.families import Family, every_member, find_families
@@ -48,7 +48,6 @@ def make_source(
 ) -> Source:
     """The source of a graph; ``origin`` is where it comes from, ``file`` its weights."""
     resource_sizes(graph)
-    say_strings(graph)
     scopes = Scopes() if flat else read_scopes(graph.nodes)
     keep_attributes(graph, scopes)
     root = build_tree(graph, scopes, flat)
