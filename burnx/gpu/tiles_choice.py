@@ -14,6 +14,7 @@ from burnx.gpu.code import Limits
 from burnx.gpu.tiles_form import Tile
 from burnx.gpu.tiles_frame import PAD
 from burnx.gpu.tiles_product import Product, Side, side_of
+from burnx.gpu.tiles_rest import together_of
 from burnx.kernels.affine import coefficient
 from burnx.kernels.ir import Contract, Store, walk
 from burnx.shape import Expr, Symbol, evaluate
@@ -31,6 +32,10 @@ _PLAIN: Menu = (
 )  # fmt: skip
 # parts are those of warps
 _HALF: Menu = (
+    (128, 256, 32, 64, 64, 1, 4), (256, 128, 32, 64, 64, 1, 4), (128, 128, 64, 64, 64, 1, 3),
+    (128, 128, 32, 64, 64, 1, 4), (128, 128, 32, 64, 32, 1, 2), (128, 64, 64, 32, 32, 1, 2),
+    (64, 128, 64, 32, 32, 1, 2), (64, 64, 64, 32, 32, 1, 2), (128, 64, 32, 64, 32, 1, 3),
+    (64, 64, 128, 32, 32, 4, 3), (32, 64, 64, 32, 32, 2, 5), (32, 32, 64, 16, 16, 1, 6),
     (128, 128, 32, 64, 32, 1, 4), (128, 128, 64, 64, 32, 1, 3), (128, 64, 64, 32, 32, 1, 3),
     (64, 128, 64, 32, 32, 1, 3), (64, 64, 64, 32, 32, 1, 4), (64, 32, 64, 32, 16, 1, 4),
     (32, 64, 64, 16, 32, 1, 4), (64, 64, 64, 32, 32, 2, 4), (32, 64, 128, 32, 32, 2, 3),
@@ -38,6 +43,9 @@ _HALF: Menu = (
     (16, 32, 128, 16, 32, 8, 3), (64, 16, 128, 32, 16, 4, 3), (32, 16, 128, 32, 16, 8, 3),
 )  # fmt: skip
 _SINGLE: Menu = (
+    (128, 128, 16, 32, 32, 1, 4), (128, 128, 32, 32, 32, 1, 3), (128, 64, 16, 32, 32, 1, 4),
+    (128, 64, 16, 32, 32, 1, 2), (64, 64, 16, 32, 32, 1, 4), (64, 64, 32, 32, 32, 1, 2),
+    (64, 64, 64, 32, 32, 4, 3), (32, 64, 32, 32, 32, 2, 5), (32, 32, 32, 16, 16, 1, 6),
     (128, 128, 16, 64, 32, 1, 3), (128, 128, 32, 64, 32, 1, 3), (128, 64, 32, 32, 32, 1, 3),
     (64, 128, 32, 32, 32, 1, 3), (64, 64, 32, 32, 32, 1, 3), (64, 32, 32, 32, 16, 1, 4),
     (32, 64, 32, 16, 32, 1, 4), (64, 64, 32, 32, 32, 2, 3), (32, 64, 64, 32, 32, 2, 3),
@@ -104,13 +112,13 @@ def _all_tiles(product: Product, limits: Limits, sizes: Sizes) -> Iterator[tuple
     left = side_of(product.left, contract.rows, inner, outer, sizes)
     right = side_of(product.right, (contract.column,), inner, outer, sizes)
     across = is_across(contract)
+    together = together_of(product, sizes) if across and limits.capability else 1
     for units in units_of(product, limits):
         for rows, columns, deep, part_rows, part_columns, slices, stages in _menu(units):
             one = _fitting(left, rows, deep, product, units)
             other = _fitting(right, columns, deep, product, units)
-            tile = Tile(
-                rows, columns, deep, part_rows, part_columns, slices, stages, across, one, other
-            )
+            numbers = (rows, columns, deep, part_rows, part_columns, slices, stages)
+            tile = Tile(*numbers, across, one, other, math.gcd(together, columns))
             if _fits(tile, units, product, limits):
                 yield units, tile
 
