@@ -55,7 +55,17 @@ _SINGLE: Menu = (
 # multiplications of a multiprocessor in a cycle, as far as they are reached
 _RATES = {"float16": 1300, "bfloat16": 1300, "tfloat32": 620, "float32x3": 190, "": 96}
 _LOCAL, _GLOBAL = 128, 32  # bytes of a cycle
-_DELAY, _AROUND = 700, 1500  # cycles until a tile is loaded, and before and after the sums
+_DELAY, _AROUND = 700, 2500  # cycles until a tile is loaded, and before and after the sums
+_STEP, _REST = 30, 0.25  # cycles around a step; those of an element after its sum
+_WARPS = 6  # that keep a multiprocessor busy
+_HELD = {
+    "float16": 10,
+    "bfloat16": 10,
+    "tfloat32": 14,
+    "float32x3": 16,
+    "": 10,
+}  # registers of 8 sums
+_MEMORY = 227 << 10  # local memory of all groups of a multiprocessor
 _FEWEST = 8192  # multiplications; below them there is nothing to share
 WARP = 32
 
@@ -78,7 +88,7 @@ def ranked(product: Product, limits: Limits, sizes: Sizes) -> list[tuple[str, Ti
     if work * extents.outer < _FEWEST or extents.inner < 8 or extents.rows * extents.columns == 0:
         return []
     found = [
-        (_cycles(extents, units, tile, limits), place, units, tile)
+        (_cycles(extents, units, tile, limits, _local(tile, units, product)), place, units, tile)
         for place, (units, tile) in enumerate(_all_tiles(product, limits, sizes))
     ]
     found.sort(key=lambda each: each[:2])
@@ -173,18 +183,28 @@ def _symbol(name: str) -> Expr:
     return Expr({(Symbol(name),): 1})
 
 
-def _cycles(extents: Extents, units: str, tile: Tile, limits: Limits) -> float:
-    """About how long a product takes."""
+def _cycles(extents: Extents, units: str, tile: Tile, limits: Limits, local: int) -> float:
+    """About how long a product takes: as long as all work of a multiprocessor, or as all of its groups' waiting."""
     groups = -(-extents.rows // tile.rows) * -(-extents.columns // tile.columns) * extents.outer
     steps = -(-extents.inner // tile.inner)
+    each = -(-groups // limits.units)
+    together = min(_residents(units, tile, local), each)
+    warps = together * tile.threads(bool(units)) / WARP
     size = extents.size if units else 4
     moved = (tile.rows + tile.columns) * tile.inner * size
     read = tile.parts * (tile.part_rows + tile.part_columns) * tile.inner * size
     read = read // 4 if not units else read  # neighbouring threads read the same
-    work = tile.rows * tile.columns * tile.inner / _RATES[units]
-    step = max(work, (read + moved) / _LOCAL, moved / _GLOBAL)
-    each = -(-groups // limits.units)
-    together = max(1, min(2048 // tile.threads(bool(units)), 4))
-    sums = tile.rows * tile.columns * (1 + tile.slices) * 4 / _LOCAL
-    alone = steps * max(step, _DELAY / tile.stages) + _AROUND + sums
-    return max(each * (steps * step + sums + _AROUND / together), -(-each // together) * alone)
+    work = tile.rows * tile.columns * tile.inner / _RATES[units] * max(1.0, _WARPS / warps)
+    step = max(work, (read + moved) / _LOCAL, moved / _GLOBAL) + _STEP
+    elements = tile.rows * tile.columns
+    sums = elements * (2 + tile.slices) * 4 / _LOCAL + elements * _REST / min(tile.together, 4)
+    alone = steps * max(step, _DELAY / (tile.stages - 1)) + _AROUND + sums
+    return max(each * (steps * step + sums), -(-each // together) * alone)
+
+
+def _residents(units: str, tile: Tile, local: int) -> int:
+    """How many groups a multiprocessor holds at a time."""
+    threads = tile.threads(bool(units))
+    sums = tile.part_rows * tile.part_columns // (WARP if units else 1)
+    registers = min(sums * _HELD[units] // 8 + 44, 255)
+    return max(1, min(2048 // threads, 65536 // (registers * threads), _MEMORY // (local + 1024)))
