@@ -366,7 +366,7 @@ class Bench:
             "ms": ms,
             "tflops": shape.flops / ms / 1e9,
             "error": worst,
-            "right": worst <= rounding + epsilon * size * 4,
+            "right": worst <= rounding + epsilon * size * 8,
         }
 
 

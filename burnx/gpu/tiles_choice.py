@@ -1,6 +1,7 @@
 """Which tiles a product is worth: a rough count of the clock cycles that each takes.
 
-The counts are those of a multiprocessor of compute capability 9.0; on other devices only their order matters.
+The counts are those of a multiprocessor of compute capability 9.0, fitted to what ``benchmarks/gpu_products.py`` measured on
+an H200; on other devices only their order matters.
 """
 
 from __future__ import annotations
@@ -36,6 +37,9 @@ _HALF: Menu = (
     (128, 128, 32, 64, 64, 1, 4), (128, 128, 32, 64, 32, 1, 2), (128, 64, 64, 32, 32, 1, 2),
     (64, 128, 64, 32, 32, 1, 2), (64, 64, 64, 32, 32, 1, 2), (128, 64, 32, 64, 32, 1, 3),
     (64, 64, 128, 32, 32, 4, 3), (32, 64, 64, 32, 32, 2, 5), (32, 32, 64, 16, 16, 1, 6),
+    (16, 16, 256, 16, 16, 8, 3), (128, 256, 64, 64, 64, 1, 3), (256, 128, 64, 64, 64, 1, 3),
+    (128, 192, 64, 64, 64, 1, 3), (64, 128, 128, 32, 32, 2, 3), (128, 64, 128, 32, 32, 2, 3),
+    (64, 128, 64, 32, 32, 1, 4), (128, 128, 64, 32, 32, 1, 4),
     (128, 128, 32, 64, 32, 1, 4), (128, 128, 64, 64, 32, 1, 3), (128, 64, 64, 32, 32, 1, 3),
     (64, 128, 64, 32, 32, 1, 3), (64, 64, 64, 32, 32, 1, 4), (64, 32, 64, 32, 16, 1, 4),
     (32, 64, 64, 16, 32, 1, 4), (64, 64, 64, 32, 32, 2, 4), (32, 64, 128, 32, 32, 2, 3),
@@ -46,6 +50,8 @@ _SINGLE: Menu = (
     (128, 128, 16, 32, 32, 1, 4), (128, 128, 32, 32, 32, 1, 3), (128, 64, 16, 32, 32, 1, 4),
     (128, 64, 16, 32, 32, 1, 2), (64, 64, 16, 32, 32, 1, 4), (64, 64, 32, 32, 32, 1, 2),
     (64, 64, 64, 32, 32, 4, 3), (32, 64, 32, 32, 32, 2, 5), (32, 32, 32, 16, 16, 1, 6),
+    (16, 16, 128, 16, 16, 8, 3), (64, 64, 32, 32, 16, 1, 3), (64, 64, 64, 32, 32, 2, 3),
+    (64, 128, 32, 32, 32, 2, 3), (64, 128, 32, 32, 32, 1, 4), (64, 128, 32, 32, 32, 1, 2),
     (128, 128, 16, 64, 32, 1, 3), (128, 128, 32, 64, 32, 1, 3), (128, 64, 32, 32, 32, 1, 3),
     (64, 128, 32, 32, 32, 1, 3), (64, 64, 32, 32, 32, 1, 3), (64, 32, 32, 32, 16, 1, 4),
     (32, 64, 32, 16, 32, 1, 4), (64, 64, 32, 32, 32, 2, 3), (32, 64, 64, 32, 32, 2, 3),
@@ -53,18 +59,19 @@ _SINGLE: Menu = (
     (16, 32, 64, 16, 32, 8, 3), (64, 16, 64, 32, 16, 4, 3), (32, 16, 64, 32, 16, 8, 3),
 )  # fmt: skip
 # multiplications of a multiprocessor in a cycle, as far as they are reached
-_RATES = {"float16": 1300, "bfloat16": 1300, "tfloat32": 620, "float32x3": 190, "": 96}
-_LOCAL, _GLOBAL = 128, 32  # bytes of a cycle
-_DELAY, _AROUND = 700, 2500  # cycles until a tile is loaded, and before and after the sums
-_STEP, _REST = 30, 0.25  # cycles around a step; those of an element after its sum
-_WARPS = 6  # that keep a multiprocessor busy
+_RATES = {"float16": 1020, "bfloat16": 1020, "tfloat32": 500, "float32x3": 115, "": 96}
+_LOCAL, _GLOBAL = 128, 31  # bytes of a cycle
+_DELAY, _AROUND = 1570, 670  # cycles until a tile is loaded, and before and after the sums
+_STEP, _REST = 44, 1.3  # cycles around a step; those of an element after its sum
+_WARPS = 8  # that keep a multiprocessor busy
 _HELD = {
-    "float16": 10,
-    "bfloat16": 10,
+    "float16": 8,
+    "bfloat16": 8,
     "tfloat32": 14,
-    "float32x3": 16,
+    "float32x3": 22,
     "": 10,
 }  # registers of 8 sums
+_BESIDE = 38  # registers of a thread, beside
 _MEMORY = 227 << 10  # local memory of all groups of a multiprocessor
 _FEWEST = 8192  # multiplications; below them there is nothing to share
 WARP = 32
@@ -197,14 +204,19 @@ def _cycles(extents: Extents, units: str, tile: Tile, limits: Limits, local: int
     work = tile.rows * tile.columns * tile.inner / _RATES[units] * max(1.0, _WARPS / warps)
     step = max(work, (read + moved) / _LOCAL, moved / _GLOBAL) + _STEP
     elements = tile.rows * tile.columns
-    sums = elements * (2 + tile.slices) * 4 / _LOCAL + elements * _REST / min(tile.together, 4)
+    sums = elements * (2 + tile.slices) * 4 / _LOCAL + elements * _REST * _rest_share(tile)
     alone = steps * max(step, _DELAY / (tile.stages - 1)) + _AROUND + sums
     return max(each * (steps * step + sums), -(-each // together) * alone)
+
+
+def _rest_share(tile: Tile) -> float:
+    """What an element costs after its sum, as part of what it costs alone."""
+    return 0.4 + 0.6 / tile.together
 
 
 def _residents(units: str, tile: Tile, local: int) -> int:
     """How many groups a multiprocessor holds at a time."""
     threads = tile.threads(bool(units))
     sums = tile.part_rows * tile.part_columns // (WARP if units else 1)
-    registers = min(sums * _HELD[units] // 8 + 44, 255)
+    registers = min(sums * _HELD[units] // 8 + _BESIDE, 255)
     return max(1, min(2048 // threads, 65536 // (registers * threads), _MEMORY // (local + 1024)))

@@ -110,18 +110,25 @@ def _write_ahead(frame: Frame, both: tuple[Feed, Feed]) -> None:
     head = f"for (i32 stage = 0; stage < {tile.stages - 1}; stage++)"
     with writer.block(head):
         _write_copies(both, f"local_start + stage * {stage}")
+        writer.line("end_copies();")
+        _write_steps(both)
 
 
 def _write_copies(both: tuple[Feed, Feed], start: str) -> None:
-    writer, tile = both[0].frame.writer, both[0].frame.tile
-    with writer.block("if (copied < inner_count)"):
+    """Begin the copies of a stage; beyond the inner extent it is filled with zeros, and nothing is read."""
+    writer = both[0].frame.writer
+    with writer.block():
         writer.line(f"const u32 to = {start};")
         for feed in both:
             with writer.block():
                 each_load(feed, _write_copy, "copied")
-            write_step(feed)
-        writer.line(f"copied += {tile.inner};")
-    writer.line("end_copies();")
+
+
+def _write_steps(both: tuple[Feed, Feed]) -> None:
+    """Go on to the next stage that is to be copied."""
+    for feed in both:
+        write_step(feed)
+    both[0].frame.writer.line(f"copied += {both[0].frame.tile.inner};")
 
 
 def _write_copy(feed: Feed, place: str, inside: str) -> None:
@@ -138,17 +145,22 @@ def _write_turns(frame: Frame, both: tuple[Feed, Feed]) -> None:
     with writer.block(f"for (i32 first = 0; first < inner_count; first += {tile.inner})"):
         writer.line(f"wait_for_copies<{tile.stages - 2}>();")
         writer.line("BARRIER;")
-        _write_copies(both, f"local_start + ahead * {stage.both}")
+        writer.line(f"const u32 next = local_start + ahead * {stage.both};")
         writer.line(f"ahead = ahead == {tile.stages - 1} ? 0 : ahead + 1;")
         writer.line(f"const u32 from = local_start + slot * {stage.both};")
         writer.line(f"slot = slot == {tile.stages - 1} ? 0 : slot + 1;")
         _write_multiplications(frame, both, stage)
+        writer.line("end_copies();")
+        _write_steps(both)
     writer.line("wait_for_copies<0>();")
     writer.line("BARRIER;")
 
 
 def _write_multiplications(frame: Frame, both: tuple[Feed, Feed], stage: Stage) -> None:
-    """Multiply what lies in a stage; a block is read while the one before is multiplied."""
+    """Multiply what lies in a stage, and begin the copies of another one.
+
+    A block is read while the one before is multiplied.
+    """
     writer, tile = frame.writer, frame.tile
     turns = tile.inner // DEEP[stage.size] // tile.slices
     for feed, count, parts in _counts(both):
@@ -165,6 +177,9 @@ def _write_multiplications(frame: Frame, both: tuple[Feed, Feed], stage: Stage) 
             _write_products(frame)
         else:
             _write_single_products(frame, both)
+        few = " && copied < inner_count" if tile.stages == 2 else ""  # then the extent may be short
+        with writer.block(f"if (turn == 0{few})"):
+            _write_copies(both, "next")
 
 
 def _counts(both: tuple[Feed, Feed]) -> tuple[tuple[Feed, int, int], ...]:
