@@ -59,18 +59,18 @@ _SINGLE: Menu = (
     (16, 32, 64, 16, 32, 8, 3), (64, 16, 64, 32, 16, 4, 3), (32, 16, 64, 32, 16, 8, 3),
 )  # fmt: skip
 # multiplications of a multiprocessor in a cycle, as far as they are reached
-_RATES = {"float16": 1020, "bfloat16": 1020, "tfloat32": 500, "float32x3": 115, "": 96}
+_RATES = {"float16": 1020, "bfloat16": 1020, "tfloat32": 500, "float32x3": 100, "": 96}
 _LOCAL, _GLOBAL = 128, 31  # bytes of a cycle
 _DELAY, _AROUND = 1570, 670  # cycles until a tile is loaded, and before and after the sums
 _STEP, _REST = 44, 1.3  # cycles around a step; those of an element after its sum
 _WARPS = 8  # that keep a multiprocessor busy
 _HELD = {
-    "float16": 8,
-    "bfloat16": 8,
-    "tfloat32": 14,
-    "float32x3": 22,
-    "": 10,
-}  # registers of 8 sums
+    "float16": 0.92,
+    "bfloat16": 0.92,
+    "tfloat32": 1.8,
+    "float32x3": 2.97,
+    "": 1.2,
+}  # registers of a sum
 _BESIDE = 38  # registers of a thread, beside
 _MEMORY = 227 << 10  # local memory of all groups of a multiprocessor
 _FEWEST = 8192  # multiplications; below them there is nothing to share
@@ -218,5 +218,5 @@ def _residents(units: str, tile: Tile, local: int) -> int:
     """How many groups a multiprocessor holds at a time."""
     threads = tile.threads(bool(units))
     sums = tile.part_rows * tile.part_columns // (WARP if units else 1)
-    registers = min(sums * _HELD[units] // 8 + _BESIDE, 255)
+    registers = min(int(sums * _HELD[units]) + _BESIDE, 255)
     return max(1, min(2048 // threads, 65536 // (registers * threads), _MEMORY // (local + 1024)))

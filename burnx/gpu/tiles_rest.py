@@ -57,7 +57,8 @@ def runs_of(product: Product) -> list[Run]:
         return []
     certain = {key: part for value in values for key, part in unguarded(value).items()}
     loads = [each for each in certain.values() if isinstance(each, Load)]
-    return [Run(each) for each in (*stores, *(e for e in loads if _is_run(product, e.index)))]
+    beside = [each for each in loads if _is_run(product, each.index)]
+    return [*map(Run, stores), *map(Run, beside)]
 
 
 def _is_run(product: Product, index: Dim) -> bool:
