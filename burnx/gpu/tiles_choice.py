@@ -39,7 +39,8 @@ _HALF: Menu = (
     (64, 64, 128, 32, 32, 4, 3), (32, 64, 64, 32, 32, 2, 5), (32, 32, 64, 16, 16, 1, 6),
     (16, 16, 256, 16, 16, 8, 3), (128, 256, 64, 64, 64, 1, 3), (256, 128, 64, 64, 64, 1, 3),
     (128, 192, 64, 64, 64, 1, 3), (64, 128, 128, 32, 32, 2, 3), (128, 64, 128, 32, 32, 2, 3),
-    (64, 128, 64, 32, 32, 1, 4), (128, 128, 64, 32, 32, 1, 4),
+    (64, 128, 64, 32, 32, 1, 4), (128, 128, 64, 32, 32, 1, 4), (256, 64, 64, 64, 32, 1, 3),
+    (128, 64, 64, 64, 32, 1, 3), (64, 256, 64, 32, 64, 1, 2), (128, 128, 64, 64, 32, 1, 2),
     (128, 128, 32, 64, 32, 1, 4), (128, 128, 64, 64, 32, 1, 3), (128, 64, 64, 32, 32, 1, 3),
     (64, 128, 64, 32, 32, 1, 3), (64, 64, 64, 32, 32, 1, 4), (64, 32, 64, 32, 16, 1, 4),
     (32, 64, 64, 16, 32, 1, 4), (64, 64, 64, 32, 32, 2, 4), (32, 64, 128, 32, 32, 2, 3),
@@ -52,6 +53,7 @@ _SINGLE: Menu = (
     (64, 64, 64, 32, 32, 4, 3), (32, 64, 32, 32, 32, 2, 5), (32, 32, 32, 16, 16, 1, 6),
     (16, 16, 128, 16, 16, 8, 3), (64, 64, 32, 32, 16, 1, 3), (64, 64, 64, 32, 32, 2, 3),
     (64, 128, 32, 32, 32, 2, 3), (64, 128, 32, 32, 32, 1, 4), (64, 128, 32, 32, 32, 1, 2),
+    (128, 64, 32, 64, 32, 1, 3),
     (128, 128, 16, 64, 32, 1, 3), (128, 128, 32, 64, 32, 1, 3), (128, 64, 32, 32, 32, 1, 3),
     (64, 128, 32, 32, 32, 1, 3), (64, 64, 32, 32, 32, 1, 3), (64, 32, 32, 32, 16, 1, 4),
     (32, 64, 32, 16, 32, 1, 4), (64, 64, 32, 32, 32, 2, 3), (32, 64, 64, 32, 32, 2, 3),
@@ -59,19 +61,19 @@ _SINGLE: Menu = (
     (16, 32, 64, 16, 32, 8, 3), (64, 16, 64, 32, 16, 4, 3), (32, 16, 64, 32, 16, 8, 3),
 )  # fmt: skip
 # multiplications of a multiprocessor in a cycle, as far as they are reached
-_RATES = {"float16": 1020, "bfloat16": 1020, "tfloat32": 500, "float32x3": 100, "": 96}
-_LOCAL, _GLOBAL = 128, 31  # bytes of a cycle
-_DELAY, _AROUND = 1570, 670  # cycles until a tile is loaded, and before and after the sums
-_STEP, _REST = 44, 1.3  # cycles around a step; those of an element after its sum
-_WARPS = 8  # that keep a multiprocessor busy
+_RATES = {"float16": 1200, "bfloat16": 1200, "tfloat32": 500, "float32x3": 106, "": 96}
+_LOCAL, _GLOBAL = 113, 29  # bytes of a cycle
+_DELAY, _AROUND = 1170, 830  # cycles until a tile is loaded, and before and after the sums
+_STEP, _REST = 72, 1.1  # cycles around a step; those of an element after its sum
+_WARPS = 9  # that keep a multiprocessor busy
 _HELD = {
-    "float16": 0.92,
-    "bfloat16": 0.92,
-    "tfloat32": 1.8,
-    "float32x3": 2.97,
+    "float16": 0.73,
+    "bfloat16": 0.73,
+    "tfloat32": 1.2,
+    "float32x3": 1.72,
     "": 1.2,
 }  # registers of a sum
-_BESIDE = 38  # registers of a thread, beside
+_BESIDE = 70  # registers of a thread, beside
 _MEMORY = 227 << 10  # local memory of all groups of a multiprocessor
 _FEWEST = 8192  # multiplications; below them there is nothing to share
 WARP = 32

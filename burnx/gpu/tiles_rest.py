@@ -22,6 +22,7 @@ from burnx.kernels.spelling import every_node
 from burnx.shape import Dim, evaluate, symbols
 
 MOST = 8  # neighbouring columns of a thread
+AHEAD = 4  # rows of a thread that are loaded for at a time
 WORDS = {2: "u16", 4: "u32", 8: "uint2", 16: "uint4"}  # what so many bytes are moved as
 
 
@@ -167,55 +168,80 @@ def _write_again(frame: Frame, total: str) -> None:
 
 
 def _write_runs(frame: Frame) -> None:
-    """Finish the columns that lie next to each other together."""
+    """Finish the columns that lie next to each other together, a few rows after all that they need is under way."""
     writer, tile = frame.writer, frame.tile
-    together = tile.together
-    side = min(tile.columns // together, frame.threads)
+    side = min(tile.columns // tile.together, frame.threads)
+    step = side * tile.together
+    apart, rows = frame.threads // side, _rows_ahead(frame, side)
     writer.line("const i32 rows_left = row_count - first_row;")
     writer.line(f"const i32 row_end = rows_left < {tile.rows} ? rows_left : {tile.rows};")
-    step = side * together
-    head = f"for (i32 column = thread % {side} * {together}; column < {tile.columns}; column += {step})"
-    inside = "if (first_column + column < column_count)"
-    rows = f"for (i32 row = thread / {side}; row < row_end; row += {frame.threads // side})"
-    with writer.block(head), writer.block(inside):
-        writer.line("#pragma unroll 2")
-        with writer.block(rows):
-            name_row(frame, "row")
-            _write_run(frame)
+    start = f"thread % {side} * {tile.together}"
+    columns = f"for (i32 column = {start}; column < {tile.columns}; column += {step})"
+    heads = f"for (i32 ahead = thread / {side}; ahead < row_end; ahead += {apart * rows})"
+    with writer.block(columns), writer.block("if (first_column + column < column_count)"):
+        if rows == 1:
+            writer.line("#pragma unroll 2")
+        with writer.block(heads):
+            names = _name_runs(frame, rows)
+            turns = f"for (i32 turn = 0; turn < {rows}; turn++)"
+            with unrolled(writer, turns):
+                writer.line(f"i32 row = ahead + turn * {apart};")
+                writer.line("row = row < row_end ? row : row_end - 1;")
+                name_row(frame, "row")
+                _write_loads(frame, names)
+            with unrolled(writer, turns):
+                writer.line(f"const i32 row = ahead + turn * {apart};")
+                with writer.block("if (row < row_end)"):
+                    name_row(frame, "row")
+                    _write_run(frame, names)
 
 
-def _write_run(frame: Frame) -> None:
-    writer, tile = frame.writer, frame.tile
-    together = tile.together
-    runs = _named_runs(frame)
+def _rows_ahead(frame: Frame, side: int) -> int:
+    """How many rows are loaded for ahead: several if loads wait for memory that no other row has asked for."""
+    rows = {name for name, _ in frame.product.contract.rows}
+    turns = -(-frame.tile.rows * side // frame.threads)
+    waits = any(
+        isinstance(run.node, Load) and symbols(run.index) & rows for run in runs_of(frame.product)
+    )
+    return min(AHEAD, turns) if waits else 1
+
+
+def _name_runs(frame: Frame, rows: int) -> list[tuple[str, Run]]:
+    """The runs with the names of their elements; what is loaded several times has one name."""
+    writer, found = frame.writer, dict[tuple[int, str, int], str]()
+    runs = []
+    for run in runs_of(frame.product):
+        key = (id(run.buffer), str(run.index), id(run.node) if isinstance(run.node, Store) else 0)
+        if key not in found:
+            found[key] = f"run{len(found)}"
+            kind = memory_type(run.buffer.dtype)
+            writer.line(f"ALIGNED {kind} {found[key]}[{rows}][{frame.tile.together}];")
+            writer.line(f"{writer.index_type} {found[key]}_at[{rows}];")
+            runs.append((found[key], run))
+        writer.given[id(run.node)] = f"{found[key]}[turn][each]"
+    return runs
+
+
+def _write_loads(frame: Frame, names: list[tuple[str, Run]]) -> None:
+    """Work out where the runs of a row are, and load those that are loaded."""
+    name_column(frame, "first_column + column")
+    for name, run in names:
+        frame.writer.line(f"{name}_at[turn] = {frame.writer.dim(run.index)};")
+        if isinstance(run.node, Load):
+            _write_move(frame, name, run.buffer, True)
+
+
+def _write_run(frame: Frame, names: list[tuple[str, Run]]) -> None:
+    """Finish the columns of a row."""
+    writer = frame.writer
     _write_totals(frame)
-    with unrolled(writer, f"for (i32 each = 0; each < {together}; each++)"):
+    with unrolled(writer, f"for (i32 each = 0; each < {frame.tile.together}; each++)"):
         name_column(frame, "first_column + column + each")
         _write_body(frame, "totals[each]")
     writer.given.clear()
-    for name, run in runs:
+    for name, run in names:
         if isinstance(run.node, Store):
             _write_move(frame, name, run.buffer)
-
-
-def _named_runs(frame: Frame) -> list[tuple[str, Run]]:
-    """Load what is loaded in runs, and name what is stored; each run of elements once."""
-    writer, together = frame.writer, frame.tile.together
-    name_column(frame, "first_column + column")
-    found: dict[tuple[str, ...], str] = {}
-    runs = []
-    for run in runs_of(frame.product):
-        stored = isinstance(run.node, Store)
-        key = (writer.place(run.buffer, run.index), str(id(run.node)) if stored else "")
-        if key not in found:
-            found[key] = name = f"run{len(found)}"
-            writer.line(f"const {writer.index_type} {name}_at = {writer.dim(run.index)};")
-            writer.line(f"ALIGNED {memory_type(run.buffer.dtype)} {name}[{together}];")
-            if not stored:
-                _write_move(frame, name, run.buffer, True)
-            runs.append((name, run))
-        writer.given[id(run.node)] = f"{found[key]}[each]"
-    return runs
 
 
 def _write_move(frame: Frame, name: str, buffer: Buffer, loads: bool = False) -> None:
@@ -224,8 +250,8 @@ def _write_move(frame: Frame, name: str, buffer: Buffer, loads: bool = False) ->
     whole = frame.tile.together * size
     word = min(whole, WIDEST)
     for place in range(whole // word):
-        memory = f"(({'const ' if loads else ''}{WORDS[word]} *)({writer.buffers[id(buffer)]} + {name}_at))[{place}]"
-        own = f"(({WORDS[word]} *){name})[{place}]"
+        memory = f"(({'const ' if loads else ''}{WORDS[word]} *)({writer.buffers[id(buffer)]} + {name}_at[turn]))[{place}]"
+        own = f"(({WORDS[word]} *){name}[turn])[{place}]"
         writer.line(f"{own} = {memory};" if loads else f"{memory} = {own};")
 
 
