@@ -61,11 +61,11 @@ _SINGLE: Menu = (
     (16, 32, 64, 16, 32, 8, 3), (64, 16, 64, 32, 16, 4, 3), (32, 16, 64, 32, 16, 8, 3),
 )  # fmt: skip
 # multiplications of a multiprocessor in a cycle, as far as they are reached
-_RATES = {"float16": 1200, "bfloat16": 1200, "tfloat32": 500, "float32x3": 106, "": 96}
+_RATES = {"float16": 1200, "bfloat16": 1200, "tfloat32": 500, "float32x3": 105, "": 96}
 _LOCAL, _GLOBAL = 113, 29  # bytes of a cycle
 _DELAY, _AROUND = 1170, 830  # cycles until a tile is loaded, and before and after the sums
 _STEP, _REST = 72, 1.1  # cycles around a step; those of an element after its sum
-_WARPS = 9  # that keep a multiprocessor busy
+_WARPS = 9.1  # that keep a multiprocessor busy
 _HELD = {
     "float16": 0.73,
     "bfloat16": 0.73,
