@@ -27,7 +27,8 @@ from burnx.gpu.tiles_blocks import (
     write_read,
 )
 from burnx.gpu.tiles_feed import Feed, each_load
-from burnx.gpu.tiles_frame import PAD, local_array, unrolled, write_rest
+from burnx.gpu.tiles_frame import PAD, local_array, unrolled
+from burnx.gpu.tiles_rest import write_rest
 
 SLOTS = 2  # tiles of keys and values in local memory
 STEP = DEEP[2]

@@ -16,7 +16,8 @@ from burnx.gpu.attention_frame import (
     write_tile_place,
 )
 from burnx.gpu.tiles_feed import Feed, each_load, guard, local_places
-from burnx.gpu.tiles_frame import PAD, local_array, unrolled, write_rest
+from burnx.gpu.tiles_frame import PAD, local_array, unrolled
+from burnx.gpu.tiles_rest import write_rest
 from burnx.kernels.ir import Cast, Load
 from burnx.shape import symbol
 

@@ -30,6 +30,7 @@ typedef float f32; typedef double f64;
 #define FUNCTION static inline
 #define GLOBAL __global
 #define LOCAL __local
+#define ALIGNED __attribute__((aligned(16)))
 #define BARRIER barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 #define bits_of_f32(x) as_uint(x)
 #define f32_of_bits(x) as_float((u32)(x))
@@ -44,6 +45,7 @@ typedef float f32; typedef double f64;
 #define FUNCTION static __device__ __forceinline__
 #define GLOBAL
 #define LOCAL
+#define ALIGNED __align__(16)
 #define BARRIER __syncthreads()
 #define bits_of_f32(x) __float_as_uint(x)
 #define f32_of_bits(x) __uint_as_float(x)

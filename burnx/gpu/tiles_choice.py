@@ -1,6 +1,7 @@
 """Which tiles a product is worth: a rough count of the clock cycles that each takes.
 
-The counts are those of a multiprocessor of compute capability 9.0; on other devices only their order matters.
+The counts are those of a multiprocessor of compute capability 9.0, fitted to what ``benchmarks/gpu_products.py`` measured on
+an H200; on other devices only their order matters.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from burnx.gpu.code import Limits
 from burnx.gpu.tiles_form import Tile
 from burnx.gpu.tiles_frame import PAD
 from burnx.gpu.tiles_product import Product, Side, side_of
+from burnx.gpu.tiles_rest import together_of
 from burnx.kernels.affine import coefficient
 from burnx.kernels.ir import Contract, Store, walk
 from burnx.shape import Expr, Symbol, evaluate
@@ -31,6 +33,14 @@ _PLAIN: Menu = (
 )  # fmt: skip
 # parts are those of warps
 _HALF: Menu = (
+    (128, 256, 32, 64, 64, 1, 4), (256, 128, 32, 64, 64, 1, 4), (128, 128, 64, 64, 64, 1, 3),
+    (128, 128, 32, 64, 64, 1, 4), (128, 128, 32, 64, 32, 1, 2), (128, 64, 64, 32, 32, 1, 2),
+    (64, 128, 64, 32, 32, 1, 2), (64, 64, 64, 32, 32, 1, 2), (128, 64, 32, 64, 32, 1, 3),
+    (64, 64, 128, 32, 32, 4, 3), (32, 64, 64, 32, 32, 2, 5), (32, 32, 64, 16, 16, 1, 6),
+    (16, 16, 256, 16, 16, 8, 3), (128, 256, 64, 64, 64, 1, 3), (256, 128, 64, 64, 64, 1, 3),
+    (128, 192, 64, 64, 64, 1, 3), (64, 128, 128, 32, 32, 2, 3), (128, 64, 128, 32, 32, 2, 3),
+    (64, 128, 64, 32, 32, 1, 4), (128, 128, 64, 32, 32, 1, 4), (256, 64, 64, 64, 32, 1, 3),
+    (128, 64, 64, 64, 32, 1, 3), (64, 256, 64, 32, 64, 1, 2), (128, 128, 64, 64, 32, 1, 2),
     (128, 128, 32, 64, 32, 1, 4), (128, 128, 64, 64, 32, 1, 3), (128, 64, 64, 32, 32, 1, 3),
     (64, 128, 64, 32, 32, 1, 3), (64, 64, 64, 32, 32, 1, 4), (64, 32, 64, 32, 16, 1, 4),
     (32, 64, 64, 16, 32, 1, 4), (64, 64, 64, 32, 32, 2, 4), (32, 64, 128, 32, 32, 2, 3),
@@ -38,6 +48,12 @@ _HALF: Menu = (
     (16, 32, 128, 16, 32, 8, 3), (64, 16, 128, 32, 16, 4, 3), (32, 16, 128, 32, 16, 8, 3),
 )  # fmt: skip
 _SINGLE: Menu = (
+    (128, 128, 16, 32, 32, 1, 4), (128, 128, 32, 32, 32, 1, 3), (128, 64, 16, 32, 32, 1, 4),
+    (128, 64, 16, 32, 32, 1, 2), (64, 64, 16, 32, 32, 1, 4), (64, 64, 32, 32, 32, 1, 2),
+    (64, 64, 64, 32, 32, 4, 3), (32, 64, 32, 32, 32, 2, 5), (32, 32, 32, 16, 16, 1, 6),
+    (16, 16, 128, 16, 16, 8, 3), (64, 64, 32, 32, 16, 1, 3), (64, 64, 64, 32, 32, 2, 3),
+    (64, 128, 32, 32, 32, 2, 3), (64, 128, 32, 32, 32, 1, 4), (64, 128, 32, 32, 32, 1, 2),
+    (128, 64, 32, 64, 32, 1, 3),
     (128, 128, 16, 64, 32, 1, 3), (128, 128, 32, 64, 32, 1, 3), (128, 64, 32, 32, 32, 1, 3),
     (64, 128, 32, 32, 32, 1, 3), (64, 64, 32, 32, 32, 1, 3), (64, 32, 32, 32, 16, 1, 4),
     (32, 64, 32, 16, 32, 1, 4), (64, 64, 32, 32, 32, 2, 3), (32, 64, 64, 32, 32, 2, 3),
@@ -45,9 +61,20 @@ _SINGLE: Menu = (
     (16, 32, 64, 16, 32, 8, 3), (64, 16, 64, 32, 16, 4, 3), (32, 16, 64, 32, 16, 8, 3),
 )  # fmt: skip
 # multiplications of a multiprocessor in a cycle, as far as they are reached
-_RATES = {"float16": 1300, "bfloat16": 1300, "tfloat32": 620, "float32x3": 190, "": 96}
-_LOCAL, _GLOBAL = 128, 32  # bytes of a cycle
-_DELAY, _AROUND = 700, 1500  # cycles until a tile is loaded, and before and after the sums
+_RATES = {"float16": 1200, "bfloat16": 1200, "tfloat32": 500, "float32x3": 105, "": 96}
+_LOCAL, _GLOBAL = 113, 29  # bytes of a cycle
+_DELAY, _AROUND = 1170, 830  # cycles until a tile is loaded, and before and after the sums
+_STEP, _REST = 72, 1.1  # cycles around a step; those of an element after its sum
+_WARPS = 9.1  # that keep a multiprocessor busy
+_HELD = {
+    "float16": 0.73,
+    "bfloat16": 0.73,
+    "tfloat32": 1.2,
+    "float32x3": 1.72,
+    "": 1.2,
+}  # registers of a sum
+_BESIDE = 70  # registers of a thread, beside
+_MEMORY = 227 << 10  # local memory of all groups of a multiprocessor
 _FEWEST = 8192  # multiplications; below them there is nothing to share
 WARP = 32
 
@@ -70,7 +97,7 @@ def ranked(product: Product, limits: Limits, sizes: Sizes) -> list[tuple[str, Ti
     if work * extents.outer < _FEWEST or extents.inner < 8 or extents.rows * extents.columns == 0:
         return []
     found = [
-        (_cycles(extents, units, tile, limits), place, units, tile)
+        (_cycles(extents, units, tile, limits, _local(tile, units, product)), place, units, tile)
         for place, (units, tile) in enumerate(_all_tiles(product, limits, sizes))
     ]
     found.sort(key=lambda each: each[:2])
@@ -104,13 +131,13 @@ def _all_tiles(product: Product, limits: Limits, sizes: Sizes) -> Iterator[tuple
     left = side_of(product.left, contract.rows, inner, outer, sizes)
     right = side_of(product.right, (contract.column,), inner, outer, sizes)
     across = is_across(contract)
+    together = together_of(product, sizes) if across and limits.capability else 1
     for units in units_of(product, limits):
         for rows, columns, deep, part_rows, part_columns, slices, stages in _menu(units):
             one = _fitting(left, rows, deep, product, units)
             other = _fitting(right, columns, deep, product, units)
-            tile = Tile(
-                rows, columns, deep, part_rows, part_columns, slices, stages, across, one, other
-            )
+            numbers = (rows, columns, deep, part_rows, part_columns, slices, stages)
+            tile = Tile(*numbers, across, one, other, math.gcd(together, columns))
             if _fits(tile, units, product, limits):
                 yield units, tile
 
@@ -165,18 +192,33 @@ def _symbol(name: str) -> Expr:
     return Expr({(Symbol(name),): 1})
 
 
-def _cycles(extents: Extents, units: str, tile: Tile, limits: Limits) -> float:
-    """About how long a product takes."""
+def _cycles(extents: Extents, units: str, tile: Tile, limits: Limits, local: int) -> float:
+    """About how long a product takes: as long as all work of a multiprocessor, or as all of its groups' waiting."""
     groups = -(-extents.rows // tile.rows) * -(-extents.columns // tile.columns) * extents.outer
     steps = -(-extents.inner // tile.inner)
+    each = -(-groups // limits.units)
+    together = min(_residents(units, tile, local), each)
+    warps = together * tile.threads(bool(units)) / WARP
     size = extents.size if units else 4
     moved = (tile.rows + tile.columns) * tile.inner * size
     read = tile.parts * (tile.part_rows + tile.part_columns) * tile.inner * size
     read = read // 4 if not units else read  # neighbouring threads read the same
-    work = tile.rows * tile.columns * tile.inner / _RATES[units]
-    step = max(work, (read + moved) / _LOCAL, moved / _GLOBAL)
-    each = -(-groups // limits.units)
-    together = max(1, min(2048 // tile.threads(bool(units)), 4))
-    sums = tile.rows * tile.columns * (1 + tile.slices) * 4 / _LOCAL
-    alone = steps * max(step, _DELAY / tile.stages) + _AROUND + sums
-    return max(each * (steps * step + sums + _AROUND / together), -(-each // together) * alone)
+    work = tile.rows * tile.columns * tile.inner / _RATES[units] * max(1.0, _WARPS / warps)
+    step = max(work, (read + moved) / _LOCAL, moved / _GLOBAL) + _STEP
+    elements = tile.rows * tile.columns
+    sums = elements * (2 + tile.slices) * 4 / _LOCAL + elements * _REST * _rest_share(tile)
+    alone = steps * max(step, _DELAY / (tile.stages - 1)) + _AROUND + sums
+    return max(each * (steps * step + sums), -(-each // together) * alone)
+
+
+def _rest_share(tile: Tile) -> float:
+    """What an element costs after its sum, as part of what it costs alone."""
+    return 0.4 + 0.6 / tile.together
+
+
+def _residents(units: str, tile: Tile, local: int) -> int:
+    """How many groups a multiprocessor holds at a time."""
+    threads = tile.threads(bool(units))
+    sums = tile.part_rows * tile.part_columns // (WARP if units else 1)
+    registers = min(int(sums * _HELD[units]) + _BESIDE, 255)
+    return max(1, min(2048 // threads, 65536 // (registers * threads), _MEMORY // (local + 1024)))

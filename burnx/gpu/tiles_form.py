@@ -14,7 +14,7 @@ class Tile:
     ``rows``, ``columns``, ``inner``: of the tile that lies in local memory.  ``part_rows``, ``part_columns``: what one
     thread (with matrix units: one warp) sums up.  ``slices``: how many threads (warps) share the inner extent of one
     part.  ``stages``: tiles in local memory at a time.  ``across``: neighbouring threads finish neighbouring columns.
-    ``left``, ``right``: how the operands are loaded.
+    ``left``, ``right``: how the operands are loaded.  ``together``: neighbouring columns that a thread finishes.
     """
 
     rows: int
@@ -27,6 +27,7 @@ class Tile:
     across: bool
     left: Side
     right: Side
+    together: int = 1
 
     @property
     def parts(self) -> int:
@@ -39,8 +40,8 @@ class Tile:
 
     def numbers(self) -> tuple[int, ...]:
         """As ``Form.tile``."""
-        *own, left, right = astuple(self)
-        return tuple(map(int, (*own, *left, *right)))
+        *own, left, right, together = astuple(self)
+        return tuple(map(int, (*own, *left, *right, together)))
 
 
 def tile_of(numbers: tuple[int, ...]) -> Tile:
@@ -48,7 +49,7 @@ def tile_of(numbers: tuple[int, ...]) -> Tile:
     rows, columns, inner, part_rows, part_columns, slices, stages, across, *sides = numbers
     left, right = (
         Side(vector, bool(along_inner), joined)
-        for vector, along_inner, joined in (sides[:3], sides[3:])
+        for vector, along_inner, joined in (sides[:3], sides[3:6])
     )
     return Tile(
         rows,
@@ -61,4 +62,5 @@ def tile_of(numbers: tuple[int, ...]) -> Tile:
         bool(across),
         left,
         right,
+        sides[6],
     )

@@ -1,4 +1,4 @@
-"""What all tiled kernels begin and end with: which tile a group has, and what follows the sums of each element."""
+"""What all tiled kernels begin with: which tile a group has, and which row and column an element."""
 
 from __future__ import annotations
 
@@ -104,65 +104,6 @@ def name_row(frame: Frame, row: str) -> None:
 def name_column(frame: Frame, column: str) -> None:
     name = frame.writer.declare(frame.product.contract.column[0], "i")
     frame.writer.line(f"const {frame.writer.index_type} {name} = {column};")
-
-
-# --- what follows the sums ------------------------------------------------------------------------------------------
-
-
-def write_rest(frame: Frame) -> None:
-    """Finish every element: the sums of all slices lie in local memory, ``finished``, a row after the other."""
-    tile = frame.tile
-    names = ("row", "column") if tile.across else ("column", "row")
-    lengths = (tile.rows, tile.columns) if tile.across else (tile.columns, tile.rows)
-    side = min(lengths[1], frame.threads)
-    steps = (frame.threads // side, side)
-    starts = (f"thread / {side}", f"thread % {side}")
-    heads = [
-        f"for (i32 {name} = {start}; {name} < {length}; {name} += {step})"
-        for name, start, length, step in zip(names, starts, lengths, steps, strict=True)
-    ]
-    with _each(frame, heads[0], names[0]), _each(frame, heads[1], names[1]):
-        _write_element(frame)
-
-
-@contextmanager
-def _each(frame: Frame, head: str, name: str) -> Iterator[None]:
-    """A loop over the tile's rows or columns that there are; each is named."""
-    writer = frame.writer
-    with writer.block(head), writer.block(f"if (first_{name} + {name} < {name}_count)"):
-        if name == "row":
-            name_row(frame, "row")
-        else:
-            name_column(frame, "first_column + column")
-        yield
-
-
-def _write_element(frame: Frame) -> None:
-    writer, contract = frame.writer, frame.product.contract
-    slices, size = frame.tile.slices, frame.tile.rows * frame.width
-    at = f"row * {frame.width} + column"
-    writer.line(f"{frame.sums} total = finished[{at}];")
-    if slices > 1:
-        writer.line(f"for (i32 slice = 1; slice < {slices}; slice++)")
-        writer.line(f"    total += finished[slice * {size} + {at}];")
-    if frame.units == "float32x3":
-        _write_again(frame)
-    result = writer.declare(contract.name, "v")
-    kind = writer.type_of(contract.dtype)
-    writer.line(f"const {kind} {result} = ({kind})total;")
-    writer.body(contract.body)
-
-
-def _write_again(frame: Frame) -> None:
-    """Work out a sum that is NaN once more: an infinite number has no parts that could be multiplied."""
-    writer, contract = frame.writer, frame.product.contract
-    with writer.block("if (total != total)"):
-        writer.line("total = 0;")
-        with writer.loops(contract.inner):
-            factors = [
-                writer.place(each.buffer, each.index) for each in (contract.left, contract.right)
-            ]
-            writer.line(f"total += {factors[0]} * {factors[1]};")
 
 
 # --- words of the text ----------------------------------------------------------------------------------------------

@@ -14,7 +14,8 @@ from burnx.gpu.tiles_feed import (
     write_starts,
     write_step,
 )
-from burnx.gpu.tiles_frame import Frame, local_array, pointer, unrolled, write_place, write_rest
+from burnx.gpu.tiles_frame import Frame, local_array, pointer, unrolled, write_place
+from burnx.gpu.tiles_rest import write_rest
 from burnx.kernels.ir import Cast, Load
 from burnx.shape import symbol
 

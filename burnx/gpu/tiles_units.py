@@ -92,9 +92,8 @@ FUNCTION void round_tfloat32(u32 &value)
 FUNCTION void split_tfloat32(u32 &value, u32 &low)
 {
     const float whole = __uint_as_float(value);
-    round_tfloat32(value);
-    low = __float_as_uint(whole - __uint_as_float(value));
-    round_tfloat32(low);
+    value = value + 0x1000u & 0xffffe000u;
+    low = __float_as_uint(whole - __uint_as_float(value)); /* the units leave out the bits that are too many */
 }
 FUNCTION f32 exchange(f32 value, i32 step)
 {

@@ -56,11 +56,14 @@ def _position(writer: Writer, value: Position, parts: list[str]) -> str:
 
 
 def _load(writer: Writer, value: Load, parts: list[str]) -> str:
-    text = writer.place(value.buffer, value.index)
+    text = writer.given.get(id(value)) or writer.place(value.buffer, value.index)
     return f"({text} != 0)" if value.dtype == bool_ else text
 
 
 def _store(writer: Writer, statement: Store) -> None:
+    if id(statement) in writer.given:
+        writer.line(f"{writer.given[id(statement)]} = {writer.value(statement.value)};")
+        return
     if not writer.owns:
         write_store(writer, statement)
         return

@@ -62,6 +62,9 @@ class Writer(CWriter):
     scopes: list[Scope] = field(default_factory=lambda: [{}])
     shared: list[set[int]] = field(default_factory=list)  # parts of several statements, by body
     captures: int = 0  # branches around what is written, inside of one statement
+    given: dict[int, str] = field(
+        default_factory=dict
+    )  # where loads and stores find their elements
     always: dict[Value, tuple[Value, ...]] = field(default_factory=dict)  # what both ways need
     value_words: ClassVar[Tables]
     statement_words: ClassVar[Tables]
@@ -221,7 +224,7 @@ def shared_parts(groups: Sequence[Sequence[Value]]) -> set[int]:
     for values in groups:
         found: dict[int, Value] = {}
         for value in values:
-            found |= _unguarded(value)
+            found |= unguarded(value)
         shared |= {
             key for key, part in found.items() if key in seen and isinstance(part, (Apply, Cast))
         }
@@ -237,13 +240,13 @@ def loaded_buffers(values: Sequence[Value]) -> set[int]:
 def _always_needed(value: Inside) -> tuple[Value, ...]:
     if any(isinstance(each, (Constant, Local)) for each in (value.value, value.otherwise)):
         return ()
-    yes, no = _unguarded(value.value), _unguarded(value.otherwise)
+    yes, no = unguarded(value.value), unguarded(value.otherwise)
     return tuple(
         part for key, part in yes.items() if key in no and not isinstance(part, (Constant, Local))
     )
 
 
-def _unguarded(value: Value) -> dict[int, Value]:
+def unguarded(value: Value) -> dict[int, Value]:
     """The parts of a value that are worked out whatever checks there are inside of it."""
     seen: dict[int, Value] = {}
     todo = [value]

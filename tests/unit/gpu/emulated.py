@@ -36,8 +36,8 @@ _HEAD = r"""
 #define __restrict__
 #define __launch_bounds__(...)
 struct float4 { float x, y, z, w; };
-struct uint4 { unsigned int x, y, z, w; };
-struct uint2 { unsigned int x, y; };
+struct alignas(16) uint4 { unsigned int x, y, z, w; };
+struct alignas(8) uint2 { unsigned int x, y; };
 struct float2 { float x, y; };
 struct double2 { double x, y; };
 struct Index { unsigned int x, y, z; };
@@ -147,7 +147,7 @@ static void multiply_float16(float (&sum)[4], const unsigned int (&left)[4], con
 static void multiply_bfloat16(float (&sum)[4], const unsigned int (&left)[4], const unsigned int (&right)[2])
 { multiply<2, unsigned short>(sum, left, right, from_bfloat16); }
 static void multiply_tfloat32(float (&sum)[4], const unsigned int (&left)[4], const unsigned int (&right)[2])
-{ multiply<1, unsigned int>(sum, left, right, [](unsigned int x) { if (x & 0x1fff) abort(); return __uint_as_float(x); }); }
+{ multiply<1, unsigned int>(sum, left, right, [](unsigned int x) { return __uint_as_float(x & 0xffffe000u); }); }
 static float exchange(float value, int step)
 {
     const int lane = threadIdx.x % 32;
@@ -173,9 +173,8 @@ static void round_tfloat32(unsigned int &x)
 static void split_tfloat32(unsigned int &value, unsigned int &low)
 {
     const float whole = __uint_as_float(value);
-    round_tfloat32(value);
+    value = (value + 0x1000u) & 0xffffe000u;
     low = __float_as_uint(whole - __uint_as_float(value));
-    round_tfloat32(low);
 }
 """
 

@@ -21,11 +21,17 @@ from burnx.runtime.device_array import DeviceArray
 from burnx.runtime.devices.cuda import exchange
 from burnx.runtime.devices.cuda.listing import find_cuda
 from burnx.runtime.devices.cuda.matrices import measure_matrices
-from burnx.runtime.devices.cuda.modules import allow_shared, load_function, make_stamp
+from burnx.runtime.devices.cuda.modules import (
+    allow_shared,
+    hold_function,
+    load_function,
+    make_stamp,
+)
 from burnx.runtime.devices.gpu.driver import Arena, Array, Launch, Place
 from burnx.runtime.devices.gpu.pages import Pages
 
 WORKERS_OF_A_UNIT = 16
+HOLD_CYCLES = 100_000  # longer than a launch takes to come from the host
 
 
 @cache
@@ -211,8 +217,11 @@ class Cuda:
         self.stream.synchronize()
 
     def timed(self, launch: Launch) -> int:
+        """Nanoseconds of a launch on the device, which is kept busy while the launch is on its way there."""
         import cupy
 
+        hold = hold_function(self.number, self.limits.capability, self.name)
+        hold((1, 1, 1), (1, 1, 1), (np.int64(HOLD_CYCLES),), stream=self.stream)
         start, stop = cupy.cuda.Event(), cupy.cuda.Event()
         start.record(self.stream)
         launch()

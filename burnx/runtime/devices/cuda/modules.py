@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from burnx.errors import DeviceError
@@ -51,6 +52,24 @@ def allow_shared(function: Any, size_bytes: int) -> None:
 
 
 _MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+
+
+@cache
+def hold_function(number: int, capability: int, name: str) -> Any:
+    """A kernel that keeps the device ``number`` busy for so many cycles."""
+    import cupy
+
+    with cupy.cuda.Device(number):
+        return load_function(_HOLD, "hold", make_stamp(capability), name)
+
+
+_HOLD = """\
+extern "C" __global__ void hold(const long long cycles)
+{
+    const long long first = clock64();
+    while (clock64() - first < cycles) { }
+}
+"""
 
 
 def _compile(text: str, options: tuple[str, ...], name: str) -> bytes:

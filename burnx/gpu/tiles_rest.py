@@ -1,0 +1,299 @@
+"""What follows the sums of a tile: the rest of each element's work, of neighbouring columns together where that pays.
+
+Where every store's columns lie next to each other, a thread takes ``Tile.together`` of them: it loads and stores them in
+as few words as they fill, and the variables of a row are read once for all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from burnx.gpu.dtypes import memory_type
+from burnx.gpu.ranges import values_in
+from burnx.gpu.tiles_frame import Frame, name_column, name_row, unrolled
+from burnx.gpu.tiles_product import WIDEST, Product
+from burnx.gpu.writer import unguarded
+from burnx.kernels.affine import affine
+from burnx.kernels.ir import WORKER, WORKERS, Buffer, Let, Load, Store
+from burnx.kernels.spelling import every_node
+from burnx.shape import Dim, evaluate, symbols
+
+MOST = 8  # neighbouring columns of a thread
+AHEAD = 4  # rows of a thread that are loaded for at a time
+WORDS = {2: "u16", 4: "u32", 8: "uint2", 16: "uint4"}  # what so many bytes are moved as
+
+
+# --- columns together -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """A load or a store whose columns lie next to each other."""
+
+    node: Load | Store
+
+    @property
+    def buffer(self) -> Buffer:
+        return self.node.buffer
+
+    @property
+    def index(self) -> Dim:
+        return self.node.index
+
+
+def runs_of(product: Product) -> list[Run]:
+    """The loads and stores of neighbouring columns; none if a store is of other elements or its buffer is read."""
+    body = product.contract.body
+    if not all(isinstance(each, (Let, Store)) for each in body):
+        return []
+    stores = [each for each in body if isinstance(each, Store)]
+    values = [value for each in body for value in values_in(each)]
+    stored = {id(each.buffer) for each in stores}
+    if any(isinstance(node, Load) and id(node.buffer) in stored for node in every_node(values)):
+        return []
+    if any(each.combine or not _is_run(product, each.index) for each in stores):
+        return []
+    certain = {key: part for value in values for key, part in unguarded(value).items()}
+    loads = [each for each in certain.values() if isinstance(each, Load)]
+    beside = [each for each in loads if _is_run(product, each.index)]
+    return [*map(Run, stores), *map(Run, beside)]
+
+
+def _is_run(product: Product, index: Dim) -> bool:
+    contract = product.contract
+    loops = (*product.outer, *contract.rows, contract.column)
+    found = affine(index, [name for name, _ in loops])
+    if found is None or any(
+        name[:1] == "@" or name in (WORKER, WORKERS) for name in symbols(index)
+    ):
+        return False
+    return found[0][contract.column[0]] == 1
+
+
+def together_of(product: Product, sizes: Mapping[str, int]) -> int:
+    """How many neighbouring columns a thread may finish together."""
+    runs, contract = runs_of(product), product.contract
+    if not runs or not all(symbols(run.index) <= _known(product, sizes) for run in runs):
+        return 1
+    rows = (*product.outer, *contract.rows)
+    numbers = [evaluate(contract.column[1], sizes)]
+    for run in runs:
+        found = affine(run.index, [name for name, _ in (*rows, contract.column)])
+        assert found is not None
+        strides, base = found
+        numbers += [
+            evaluate(strides[name], sizes) for name, extent in rows if evaluate(extent, sizes) > 1
+        ]
+        numbers.append(evaluate(base, sizes))
+    least = min(run.buffer.dtype.itemsize for run in runs)
+    return math.gcd(min(MOST, WIDEST // least), *numbers)
+
+
+def _known(product: Product, sizes: Mapping[str, int]) -> set[str]:
+    contract = product.contract
+    names = (*product.outer, *contract.rows, contract.column)
+    return {*sizes, *(name for name, _ in names)}
+
+
+# --- the text -------------------------------------------------------------------------------------------------------
+
+
+def write_rest(frame: Frame) -> None:
+    """Finish every element: the sums of all slices lie in local memory, ``finished``, a row after the other."""
+    tile = frame.tile
+    if tile.together > 1:
+        _write_runs(frame)
+        return
+    names = ("row", "column") if tile.across else ("column", "row")
+    lengths = (tile.rows, tile.columns) if tile.across else (tile.columns, tile.rows)
+    side = min(lengths[1], frame.threads)
+    steps = (frame.threads // side, side)
+    starts = (f"thread / {side}", f"thread % {side}")
+    heads = [
+        f"for (i32 {name} = {start}; {name} < {length}; {name} += {step})"
+        for name, start, length, step in zip(names, starts, lengths, steps, strict=True)
+    ]
+    with _each(frame, heads[0], names[0]), _each(frame, heads[1], names[1]):
+        _write_element(frame)
+
+
+@contextmanager
+def _each(frame: Frame, head: str, name: str) -> Iterator[None]:
+    """A loop over the tile's rows or columns that there are; each is named."""
+    writer = frame.writer
+    with writer.block(head), writer.block(f"if (first_{name} + {name} < {name}_count)"):
+        if name == "row":
+            name_row(frame, "row")
+        else:
+            name_column(frame, "first_column + column")
+        yield
+
+
+def _write_element(frame: Frame) -> None:
+    writer = frame.writer
+    slices, size = frame.tile.slices, frame.tile.rows * frame.width
+    at = f"row * {frame.width} + column"
+    writer.line(f"{frame.sums} total = finished[{at}];")
+    if slices > 1:
+        writer.line(f"for (i32 slice = 1; slice < {slices}; slice++)")
+        writer.line(f"    total += finished[slice * {size} + {at}];")
+    if frame.units == "float32x3":
+        with writer.block("if (total != total)"):
+            _write_again(frame, "total")
+    _write_body(frame, "total")
+
+
+def _write_body(frame: Frame, total: str) -> None:
+    writer, contract = frame.writer, frame.product.contract
+    result = writer.declare(contract.name, "v")
+    kind = writer.type_of(contract.dtype)
+    writer.line(f"const {kind} {result} = ({kind}){total};")
+    writer.body(contract.body)
+
+
+def _write_again(frame: Frame, total: str) -> None:
+    """Work out a sum that is NaN once more: an infinite number has no parts that could be multiplied."""
+    writer, contract = frame.writer, frame.product.contract
+    writer.line(f"{total} = 0;")
+    if writer.dialect.name == "cuda":
+        writer.line("#pragma unroll 1")
+    with writer.loops(contract.inner):
+        factors = [
+            writer.place(each.buffer, each.index) for each in (contract.left, contract.right)
+        ]
+        writer.line(f"{total} += {factors[0]} * {factors[1]};")
+
+
+def _write_runs(frame: Frame) -> None:
+    """Finish the columns that lie next to each other together, a few rows after all that they need is under way."""
+    writer, tile = frame.writer, frame.tile
+    side = min(tile.columns // tile.together, frame.threads)
+    step = side * tile.together
+    apart, rows = frame.threads // side, _rows_ahead(frame, side)
+    writer.line("const i32 rows_left = row_count - first_row;")
+    writer.line(f"const i32 row_end = rows_left < {tile.rows} ? rows_left : {tile.rows};")
+    start = f"thread % {side} * {tile.together}"
+    columns = f"for (i32 column = {start}; column < {tile.columns}; column += {step})"
+    heads = f"for (i32 ahead = thread / {side}; ahead < row_end; ahead += {apart * rows})"
+    with writer.block(columns), writer.block("if (first_column + column < column_count)"):
+        if rows == 1:
+            writer.line("#pragma unroll 2")
+        with writer.block(heads):
+            names = _name_runs(frame, rows)
+            turns = f"for (i32 turn = 0; turn < {rows}; turn++)"
+            with unrolled(writer, turns):
+                writer.line(f"i32 row = ahead + turn * {apart};")
+                writer.line("row = row < row_end ? row : row_end - 1;")
+                name_row(frame, "row")
+                _write_loads(frame, names)
+            with unrolled(writer, turns):
+                writer.line(f"const i32 row = ahead + turn * {apart};")
+                with writer.block("if (row < row_end)"):
+                    name_row(frame, "row")
+                    _write_run(frame, names)
+
+
+def _rows_ahead(frame: Frame, side: int) -> int:
+    """How many rows are loaded for ahead: several if loads wait for memory that no other row has asked for."""
+    rows = {name for name, _ in frame.product.contract.rows}
+    turns = -(-frame.tile.rows * side // frame.threads)
+    waits = any(
+        isinstance(run.node, Load) and symbols(run.index) & rows for run in runs_of(frame.product)
+    )
+    return min(AHEAD, turns) if waits else 1
+
+
+def _name_runs(frame: Frame, rows: int) -> list[tuple[str, Run]]:
+    """The runs with the names of their elements; what is loaded several times has one name."""
+    writer, found = frame.writer, dict[tuple[int, str, int], str]()
+    runs = []
+    for run in runs_of(frame.product):
+        key = (id(run.buffer), str(run.index), id(run.node) if isinstance(run.node, Store) else 0)
+        if key not in found:
+            found[key] = f"run{len(found)}"
+            kind = memory_type(run.buffer.dtype)
+            writer.line(f"ALIGNED {kind} {found[key]}[{rows}][{frame.tile.together}];")
+            writer.line(f"{writer.index_type} {found[key]}_at[{rows}];")
+            runs.append((found[key], run))
+        writer.given[id(run.node)] = f"{found[key]}[turn][each]"
+    return runs
+
+
+def _write_loads(frame: Frame, names: list[tuple[str, Run]]) -> None:
+    """Work out where the runs of a row are, and load those that are loaded."""
+    name_column(frame, "first_column + column")
+    for name, run in names:
+        frame.writer.line(f"{name}_at[turn] = {frame.writer.dim(run.index)};")
+        if isinstance(run.node, Load):
+            _write_move(frame, name, run.buffer, True)
+
+
+def _write_run(frame: Frame, names: list[tuple[str, Run]]) -> None:
+    """Finish the columns of a row."""
+    writer = frame.writer
+    _write_totals(frame)
+    with unrolled(writer, f"for (i32 each = 0; each < {frame.tile.together}; each++)"):
+        name_column(frame, "first_column + column + each")
+        _write_body(frame, "totals[each]")
+    writer.given.clear()
+    for name, run in names:
+        if isinstance(run.node, Store):
+            _write_move(frame, name, run.buffer)
+
+
+def _write_move(frame: Frame, name: str, buffer: Buffer, loads: bool = False) -> None:
+    """Move a run from memory to registers, or back."""
+    writer, size = frame.writer, buffer.dtype.itemsize
+    whole = frame.tile.together * size
+    word = min(whole, WIDEST)
+    for place in range(whole // word):
+        memory = f"(({'const ' if loads else ''}{WORDS[word]} *)({writer.buffers[id(buffer)]} + {name}_at[turn]))[{place}]"
+        own = f"(({WORDS[word]} *){name}[turn])[{place}]"
+        writer.line(f"{own} = {memory};" if loads else f"{memory} = {own};")
+
+
+def _write_totals(frame: Frame) -> None:
+    """Add up the slices of a run."""
+    writer, tile = frame.writer, frame.tile
+    together, size = tile.together, tile.rows * frame.width
+    each_head = f"for (i32 each = 0; each < {together}; each++)"
+    writer.line(f"{frame.sums} *const from = finished + (row * {frame.width} + column);")
+    writer.line(f"ALIGNED {frame.sums} totals[{together}];")
+    _write_read(frame, "totals", "from")
+    if tile.slices > 1:
+        with unrolled(writer, f"for (i32 slice = 1; slice < {tile.slices}; slice++)"):
+            writer.line(f"ALIGNED {frame.sums} more[{together}];")
+            _write_read(frame, "more", f"(from + slice * {size})")
+            with unrolled(writer, each_head):
+                writer.line("totals[each] += more[each];")
+    if frame.units != "float32x3":
+        return
+    writer.line("bool again = false;")
+    with unrolled(writer, each_head):
+        writer.line("again = again || totals[each] != totals[each];")
+    with writer.block("if (again)"):
+        with unrolled(writer, each_head):
+            writer.line("from[each] = totals[each];")
+        writer.line("#pragma unroll 1")
+        with writer.block(each_head), writer.block("if (from[each] != from[each])"):
+            name_column(frame, "first_column + column + each")
+            writer.line("f32 total;")
+            _write_again(frame, "total")
+            writer.line("from[each] = total;")
+        with unrolled(writer, each_head):
+            writer.line("totals[each] = from[each];")
+
+
+def _write_read(frame: Frame, to: str, start: str) -> None:
+    """Read a run of sums from local memory."""
+    writer, together = frame.writer, frame.tile.together
+    if frame.sums == "f32" and together >= 2:
+        word, count = ("uint4", together // 4) if together % 4 == 0 else ("uint2", 1)
+        for place in range(count):
+            writer.line(f"(({word} *){to})[{place}] = ((const {word} *){start})[{place}];")
+        return
+    with unrolled(writer, f"for (i32 each = 0; each < {together}; each++)"):
+        writer.line(f"{to}[each] = {start}[each];")
