@@ -30,7 +30,8 @@ def readme_part(results: Mapping[str, Any]) -> str:
     models = [row for row in rows if row["kind"] == "model"]
     lines = ["| " + " | ".join(HEAD) + " |", "|" + " --- |" + " --: |" * (len(HEAD) - 1)]
     lines += ["| " + " | ".join(_cells(row)) + " |" for row in models]
-    return "\n".join([*lines, "", _machine(results, rows)])
+    note = [results["note"]] if "note" in results else []
+    return "\n".join([*lines, "", _machine(results, rows), *note])
 
 
 def _cells(row: Row) -> list[str]:
