@@ -197,7 +197,7 @@ def stack(values: Any, axis: int = 0) -> Tensor:
     if not isinstance(values, Items):
         return _concat([_unsqueezed(part, axis) for part, _ in parts], axis)
     found = _concat([_unsqueezed(part, 0) if single else part for part, single in parts], 0)
-    if axis in (0, -found.ndim):
+    if axis == 0 or axis == -found.ndim:  # the first axis needs no rank, which may not be known
         return found
     place = axis % found.ndim
     rest = range(place + 1, found.ndim)
