@@ -73,6 +73,13 @@ def _rank_alone(inputs, attributes, count):  # type: ignore[no-untyped-def]
     return [TensorType(signal.dtype, (None,) * len(signal.shape))]  # type: ignore[arg-type]
 
 
+dft.limit(
+    "the standard names no rounding: the zeros of an inverse are exact here, where the expected values hold what NumPy's "
+    "transform in float32 leaves of them (1.9e-7)",
+    r"^test_dft_inverse(_opset19)?$",
+)
+
+
 @dft.upgrade(from_version=19)
 def dft_17(
     input: T1, dft_length: T2 | None = None, *, axis: int = 1, inverse: Flag = 0, onesided: Flag = 0

