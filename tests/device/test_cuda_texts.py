@@ -1,6 +1,6 @@
 """Every CUDA kernel that is written for a part of the backend tests and for some models compiles, without a GPU.
 
-Plain ``pytest`` takes a fiftieth of the tests, ``-m suite`` a tenth, ``-m models`` the models.
+Plain ``pytest`` takes a fiftieth of the tests, ``-m long`` a tenth and the models.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ def test_kernels_of_some_tests_compile() -> None:
     assert compile_tests(one_of(50)) > 30
 
 
-@pytest.mark.suite
+@pytest.mark.long
 @pytest.mark.parametrize("part", range(5))
 def test_kernels_of_a_tenth_of_the_tests_compile(part: int) -> None:
     assert compile_tests(one_of(10)[part::5]) > 30
 
 
-@pytest.mark.models
+@pytest.mark.long
 @pytest.mark.parametrize("name", MODELS)
 def test_kernels_of_a_model_compile(name: str) -> None:
     entry = models.entries()[name]

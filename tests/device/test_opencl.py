@@ -1,6 +1,6 @@
 """Programs on OpenCL: a fixed part of the backend tests passes as on the cpu, and arrays stay where they are wanted.
 
-Without a GPU the driver is PoCL, from PyPI.  Plain ``pytest`` takes a hundredth of the tests, ``-m suite`` a tenth;
+Without a GPU the driver is PoCL, from PyPI.  Plain ``pytest`` takes a hundredth of the tests, ``-m long`` a tenth;
 ``python tests/models/run_models.py --device opencl:0 --route run`` runs the real models.
 """
 
@@ -54,12 +54,12 @@ def test_a_hundredth_of_the_tests_passes(tmp_path: Path) -> None:
     check_tests(100, tmp_path)
 
 
-@pytest.mark.suite
+@pytest.mark.long
 def test_a_tenth_of_the_tests_passes(tmp_path: Path) -> None:
     check_tests(10, tmp_path)
 
 
-@pytest.mark.models
+@pytest.mark.long
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_gives_what_it_gives_on_the_cpu(name: str) -> None:
     entry = models.entries()[name]

@@ -75,5 +75,6 @@ def test_source_is_as_before(
     golden(sources[name].name, sources[name].read_text().partition("\n")[2])
 
 
+@pytest.mark.long
 def test_the_source_of_every_model_passes_the_tools(sources: dict[str, Path]) -> None:
     passes_tools(list(sources.values()))

@@ -104,6 +104,7 @@ def run_emulated(case: Case, forms: list[Form], folder: Any, arrays: Any = None)
     return results
 
 
+@pytest.mark.long
 @pytest.mark.skipif(emulated.COMPILER is None, reason="there is no g++")
 @pytest.mark.parametrize(
     ("operands", "turns"),

@@ -23,7 +23,10 @@ from tests.unit.gpu import emulated
 from tests.unit.gpu.stepping import Stepping
 from tests.unit.gpu.test_tiles import H200, every_tile
 
-pytestmark = pytest.mark.skipif(emulated.COMPILER is None, reason="there is no g++")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(emulated.COMPILER is None, reason="there is no g++"),
+]
 TRAITS = Traits(1, winograd=False, narrow=frozenset({float16, bfloat16}))
 
 
