@@ -162,6 +162,10 @@ class Rewriter:
         for kind, word in _NO_FUNCTION.items():
             if has(stmt, kind):
                 return f"it holds a {word}"
+        if has([*stmt.body, *stmt.orelse], ast.Raise):
+            return "it holds a raise, which would always be carried out"
+        if isinstance(stmt, ast.While) and _assigns(stmt.test):
+            return "its condition assigns a name"
         foreign = stores(stmt) & self.outer
         return f"it assigns {min(foreign)!r} of the code around the function" if foreign else ""
 
@@ -281,6 +285,10 @@ def _dropped(name: str) -> ast.stmt:
     """A variable without a value has none: to read it is Python's own error."""
     is_unset = called("is_unset", ast.Name(name, ast.Load()))
     return ast.If(is_unset, [ast.Delete([ast.Name(name, ast.Del())])], [])
+
+
+def _assigns(test: ast.expr) -> bool:
+    return any(isinstance(each, ast.NamedExpr) for each in ast.walk(test))
 
 
 def _targets(stmt: ast.For | ast.While) -> set[str]:

@@ -1,0 +1,49 @@
+"""What cannot be captured without becoming something else is refused where a tensor decides, and stays Python elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import burnx
+from burnx.errors import BurnxError
+
+
+@burnx.script
+def assigns(x: Any) -> Any:
+    while (m := x.max()) < 50:
+        x = x * 2 + 1
+    return x + m
+
+
+@burnx.script
+def raises(x: Any) -> Any:
+    if x.max() > 0:
+        raise ValueError("bad")
+    return x
+
+
+@burnx.script
+def checks(x: Any, most: int = 3) -> Any:
+    if x.ndim > most:
+        raise ValueError("bad")
+    return x + 1
+
+
+X = np.array([-1, -2, -3, -1], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [(assigns, "assigns a name"), (raises, "holds a raise")],
+)
+def test_a_tensor_does_not_decide_this(model: Any, reason: str) -> None:
+    with pytest.raises(BurnxError, match=reason):
+        burnx.compile(model, "reference")(X)
+
+
+def test_a_number_does() -> None:
+    found = burnx.compile(checks, "reference")(X)
+    np.testing.assert_array_equal(found.numpy(), X + 1)
