@@ -26,4 +26,5 @@ def test_no_variable_hides_a_builtin(path: Path) -> None:
         for each in ast.walk(tree)
         if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
     }
-    assert not (given | stored) & vars(builtins).keys()
+    # a session or a doctest keeps its last result under "_", which hides nothing
+    assert not (given | stored) & (vars(builtins).keys() - {"_"})
