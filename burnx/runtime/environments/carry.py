@@ -193,13 +193,7 @@ def _archive(path: str) -> Iterator[zipfile.ZipFile]:
         try:
             with zipfile.ZipFile(file) as archive:
                 yield archive
-        except (
-            zipfile.BadZipFile,
-            zlib.error,
-            EOFError,
-            NotImplementedError,
-            RuntimeError,
-        ) as error:
+        except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
             raise _refused(path, str(error) or "it is damaged") from error
         except OSError as error:
             raise _refused(path, f"it cannot be read to its end ({error})") from error
