@@ -50,6 +50,7 @@ class Rewriter:
     outer: frozenset[str] = frozenset()
     bound: set[str] = field(default_factory=set)
     count: list[int] = field(default_factory=lambda: [0])
+    tried: bool = False  # whether a handler around would take the errors of what is traced
 
     def function(self, node: Function) -> None:
         """Rewrite the body of a function in its place."""
@@ -89,6 +90,9 @@ class Rewriter:
                 return [stmt]
         self._expressions(stmt)
         self._inner_blocks(stmt, after, targets)
+        for handler in getattr(stmt, "handlers", ()):
+            again = ast.copy_location(ast.Expr(called("unless_refused")), handler)
+            handler.body.insert(0, ast.fix_missing_locations(again))
         if isinstance(stmt, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Import, ast.ImportFrom)):
             if not isinstance(stmt, ast.AnnAssign) or stmt.value is not None:
                 self.bound |= stores(stmt)
@@ -109,16 +113,18 @@ class Rewriter:
     def _inner_blocks(self, stmt: ast.stmt, after: frozenset[str], targets: Targets) -> None:
         """Rewrite blocks that stay blocks: of ``with``, ``try``, ``match``, and of what is guarded."""
         everything = after | reads(stmt) | targets.after | targets.head
+        before, self.tried = self.tried, self.tried or bool(getattr(stmt, "handlers", ()))
         for part in (stmt, *getattr(stmt, "handlers", ()), *getattr(stmt, "cases", ())):
             for key in ("body", "orelse", "finalbody"):
                 body = getattr(part, key, None)
                 if body and isinstance(body[0], ast.stmt):
                     setattr(part, key, self.inner().block(body, everything, targets, False))
+        self.tried = before
 
     def inner(self, bound: Iterable[str] = (), unbound: Iterable[str] = ()) -> Rewriter:
         """A rewriter for statements that may not be reached, or for a function with variables ``unbound`` of its own."""
         known = (self.bound - set(unbound)) | set(bound)
-        return Rewriter(self.file, self.held.copy(), self.outer, known, self.count)
+        return Rewriter(self.file, self.held.copy(), self.outer, known, self.count, self.tried)
 
     # ---------------------------------------------------------------- if
     def branch(
@@ -166,6 +172,8 @@ class Rewriter:
             return "it holds a raise, which would always be carried out"
         if isinstance(stmt, ast.While) and _assigns(stmt.test):
             return "its condition assigns a name"
+        if self.tried:
+            return "it stands in a try whose handlers would see the errors of what is not taken"
         foreign = stores(stmt) & self.outer
         return f"it assigns {min(foreign)!r} of the code around the function" if foreign else ""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -52,11 +53,22 @@ def plain(place: str, word: str, reason: str, value: Any) -> Any:
     Raises: TraceError if it is a tensor.
     """
     if isinstance(value, (Tensor, Items)) or source_of(value) is not None:
-        raise TraceError(
+        raise _Refused(
             f"{place}: this {word} cannot be captured for a tensor, because {reason}; "
             f"{_ADVICE[word]}"
         )
     return value
+
+
+class _Refused(TraceError):
+    """A tensor decides where it cannot: no handler of the function that is captured takes this."""
+
+
+def unless_refused() -> None:
+    """Stands first in every handler: what was refused goes on to the caller."""
+    error = sys.exception()
+    if isinstance(error, _Refused):
+        raise error
 
 
 _ADVICE = {

@@ -19,6 +19,26 @@ def assigns(x: Any) -> Any:
 
 
 @burnx.script
+def tries(x: Any) -> Any:
+    try:
+        if x.max() > 0:
+            x = x.reshape(7)
+    except Exception:
+        x = x - 1
+    return x
+
+
+@burnx.script
+def catches(x: Any, most: int = 0) -> Any:
+    try:
+        if x.ndim > most:
+            raise ValueError("bad")
+    except ValueError:
+        x = x + 1
+    return x
+
+
+@burnx.script
 def raises(x: Any) -> Any:
     if x.max() > 0:
         raise ValueError("bad")
@@ -37,7 +57,7 @@ X = np.array([-1, -2, -3, -1], np.float32)
 
 @pytest.mark.parametrize(
     ("model", "reason"),
-    [(assigns, "assigns a name"), (raises, "holds a raise")],
+    [(assigns, "assigns a name"), (tries, "in a try"), (raises, "holds a raise")],
 )
 def test_a_tensor_does_not_decide_this(model: Any, reason: str) -> None:
     with pytest.raises(BurnxError, match=reason):
@@ -45,5 +65,6 @@ def test_a_tensor_does_not_decide_this(model: Any, reason: str) -> None:
 
 
 def test_a_number_does() -> None:
-    found = burnx.compile(checks, "reference")(X)
-    np.testing.assert_array_equal(found.numpy(), X + 1)
+    for model in (checks, catches):
+        found = burnx.compile(model, "reference")(X)
+        np.testing.assert_array_equal(found.numpy(), X + 1)
