@@ -65,7 +65,7 @@ class Device:
             return host.copy()
         if host.dtype.kind == "O":
             raise DeviceError(f"text and objects do not lie on {self.name}")
-        return put(_room(self).find_driver(self.name), host)
+        return put(room_of(self).find_driver(self.name), host)
 
 
 _ROOM = "burnx.runtime.devices."
@@ -131,7 +131,7 @@ def enter(name: str, value: Any, where: Device) -> Any:
             "burnx moves no array by itself between devices"
         )
     try:
-        return _room(where).find_driver(where.name).adopt(value)
+        return room_of(where).find_driver(where.name).adopt(value)
     except (BufferError, TypeError, ValueError, RuntimeError) as error:
         raise InputError(f'input "{name}" on {place} cannot be taken: {error}') from error
 
@@ -201,7 +201,7 @@ def find_shelf(
     path: Path, base_dir: Path | None, where: Device, options: Mapping[str, Any]
 ) -> Shelf | None:
     """What a device keeps of a model file; None if it keeps nothing."""
-    find = getattr(_room(where), "find_shelf", None)
+    find = getattr(room_of(where), "find_shelf", None)
     found: Shelf | None = None if find is None else find(path, base_dir, options)
     return found
 
@@ -228,7 +228,7 @@ def _make_runner(
 ) -> Runner:
     kept = () if slot is None else (slot,)
     named = {"name": where.name} if ":" in where.name else {}
-    made: Runner = _room(where).prepare(program, options, *kept, **named)
+    made: Runner = room_of(where).prepare(program, options, *kept, **named)
     return made
 
 
@@ -236,17 +236,18 @@ def open_kept(
     slot: Any, where: Device, options: Mapping[str, Any], whole: Callable[[], Program]
 ) -> Executable | None:
     """The program that a device has kept; ``whole`` makes it anew where it is needed."""
-    found = _room(where).open_kept(slot, options, whole)
+    found = room_of(where).open_kept(slot, options, whole)
     return None if found is None else Executable(*found)
 
 
-def _room(where: Device) -> Any:
-    return importlib.import_module(_ROOM + where.name.partition(":")[0])
+def room_of(where: Device) -> Any:
+    """The room that runs programs on a device; those with a driver share one."""
+    return importlib.import_module(_ROOM + ("gpu" if ":" in where.name else where.name))
 
 
 def find_roofline(where: Device, options: Mapping[str, Any]) -> Any:
     """What a device does at its best, measured once; None of one that has no kernels."""
-    find = getattr(_room(where), "find_roofline", None)
+    find = getattr(room_of(where), "find_roofline", None)
     return None if find is None else find(options, where.name)
 
 
@@ -286,7 +287,7 @@ def placement(program: Program, where: Device) -> dict[str, int]:
     """
     counts: dict[str, int] = {}
     name_foreign: Callable[[Program], Iterator[str]]
-    name_foreign = _room(where).name_foreign
+    name_foreign = room_of(where).name_foreign
     for name in name_foreign(program):
         counts[name] = counts.get(name, 0) + 1
     return counts

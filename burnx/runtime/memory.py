@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
 
-from burnx.runtime.device import Device, find_device
+from burnx.runtime.device import Device, find_device, room_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,6 @@ def memory_report(device: str | Device | None = None) -> MemoryReport:
     Raises: DeviceError if there is no such device here.
     """
     where = find_device(device)
-    room = importlib.import_module("burnx.runtime.devices." + where.name.partition(":")[0])
-    measure = getattr(room, "measure_memory", None)
+    measure = getattr(room_of(where), "measure_memory", None)
     numbers: dict[str, int] = {} if measure is None else measure(where.name)
     return MemoryReport(where.name, device_bytes=where.memory_bytes, **numbers)

@@ -26,8 +26,9 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     if request.param == "opencl":
         pytest.importorskip("pyopencl")
     monkeypatch.setenv("BURNX_CACHE", str(tmp_path / "kernels"))
-    room = f"burnx.runtime.devices.{request.param}.find_roofline"
-    monkeypatch.setattr(room, lambda options, name: Roofline(1e6, 1e6))
+    room = {"cpu": "cpu", "opencl": "gpu"}[request.param]
+    path = f"burnx.runtime.devices.{room}.find_roofline"
+    monkeypatch.setattr(path, lambda options, name: Roofline(1e6, 1e6))
     return str(request.param)
 
 

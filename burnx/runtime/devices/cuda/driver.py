@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
-from threading import RLock
 from typing import Any
 from weakref import WeakSet
 
@@ -27,7 +26,7 @@ from burnx.runtime.devices.cuda.modules import (
     load_function,
     make_stamp,
 )
-from burnx.runtime.devices.gpu.driver import Arena, Array, Launch, Place
+from burnx.runtime.devices.gpu.driver import Arena, Array, Launch, Lock, Place
 from burnx.runtime.devices.gpu.pages import Pages
 
 WORKERS_OF_A_UNIT = 16
@@ -43,20 +42,18 @@ def find_driver(name: str) -> Cuda:
     return Cuda(name, find_cuda(int(name.split(":")[1])))
 
 
-class _Lock:
-    """Held by who uses the device, which is the current one meanwhile."""
+class _Lock(Lock):
+    """The device is the current one for who holds its lock."""
 
-    def __init__(self, number: int) -> None:
-        self._lock, self._number = RLock(), number
+    def __init__(self, name: str, number: int) -> None:
+        super().__init__(name)
+        self._number = number
 
     def __enter__(self) -> None:
         import cupy
 
-        self._lock.acquire()
+        super().__enter__()
         cupy.cuda.Device(self._number).use()
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
 
 
 @dataclass(slots=True, eq=False)
@@ -80,7 +77,7 @@ class Cuda:
     def __post_init__(self) -> None:
         import cupy
 
-        self.lock = _Lock(self.number)
+        self.lock = _Lock(self.name, self.number)
         with self.lock:
             self.stream = cupy.cuda.Stream(non_blocking=True)
         found = cupy.cuda.runtime.getDeviceProperties(self.number)

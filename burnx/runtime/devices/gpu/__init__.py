@@ -3,3 +3,52 @@
 Enters: a Program and arrays.  Leaves: arrays, on the host or on the device.  May import: gpu, fusion, runtime.compiled and below;
 no driver.  Start reading at ``runner.py``.
 """
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from burnx.program import Program
+from burnx.runtime.compiled.foreign import name_foreign
+
+if TYPE_CHECKING:
+    from burnx.runtime.devices.gpu.driver import Driver
+    from burnx.runtime.devices.gpu.runner import Runner
+    from burnx.runtime.tuning.roofline import Roofline
+
+
+def prepare(program: Program, options: Mapping[str, Any], *, name: str) -> Runner:
+    """A runner for a program on the device of this name: ``fuse`` and ``tune`` are what it asks of ``options``."""
+    from burnx.runtime.devices.gpu.runner import Runner
+
+    fuse, tune = options.get("fuse", True), bool(options.get("tune"))
+    return Runner(driver=find_driver(name), fuse=fuse, tune=tune)
+
+
+def find_driver(name: str) -> Driver:
+    """The driver of a device of this name.
+
+    Raises: DeviceError if its package, a driver or that device is missing.
+    """
+    room = importlib.import_module(f"burnx.runtime.devices.{name.partition(':')[0]}")
+    driver: Driver = room.find_driver(name)
+    return driver
+
+
+def find_roofline(options: Mapping[str, Any], name: str) -> Roofline:
+    """What the device does at its best."""
+    from burnx.runtime.devices.gpu.roofline import device_roofline
+
+    return device_roofline(find_driver(name))
+
+
+def measure_memory(name: str) -> dict[str, int]:
+    """What is held of the device's memory."""
+    from burnx.runtime.devices.gpu import pages
+
+    return pages.measure_memory(find_driver(name))
+
+
+__all__ = ["find_driver", "find_roofline", "measure_memory", "name_foreign", "prepare"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import RLock
@@ -10,6 +11,7 @@ from weakref import WeakSet
 
 import numpy as np
 
+from burnx.errors import DeviceError
 from burnx.gpu.code import Code, Limits
 from burnx.gpu.dialects import Dialect
 from burnx.runtime.device_array import DeviceArray as DeviceArray
@@ -31,6 +33,27 @@ class Arena:
     user: Any = None
 
 
+class Lock:
+    """Held by who uses a device.
+
+    Drivers do not survive a fork: a child that was forked after its parent used the device is refused, not left hanging.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name, self._process, self._lock = name, os.getpid(), RLock()
+
+    def __enter__(self) -> None:
+        if os.getpid() != self._process:
+            raise DeviceError(
+                f"{self._name} was used before this process was forked, and its driver does not work here: "
+                "start processes with the method spawn, or use the device in them only"
+            )
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
 class Driver(Protocol):
     """A device.  One call at a time uses it: whoever does holds ``lock``.
 
@@ -43,7 +66,7 @@ class Driver(Protocol):
     dialect: Dialect
     limits: Limits
     workers: int
-    lock: RLock
+    lock: Lock
     arena: Arena
     functions: dict[tuple[str, Any], tuple[Code, Function]]
     pages: Pages

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from threading import RLock
 from typing import Any
 from weakref import WeakSet
 
@@ -16,7 +15,7 @@ from burnx.gpu.code import Code, Limits
 from burnx.gpu.dialects import OPENCL, Dialect
 from burnx.gpu.emitter import prelude
 from burnx.runtime.device_array import DeviceArray
-from burnx.runtime.devices.gpu.driver import Arena, Array, Launch, Place
+from burnx.runtime.devices.gpu.driver import Arena, Array, Launch, Lock, Place
 from burnx.runtime.devices.gpu.pages import Pages
 from burnx.runtime.devices.opencl.listing import find_opencl
 from burnx.runtime.devices.opencl.programs import build_program, make_stamp
@@ -47,7 +46,7 @@ class OpenCL:
     device: Any
     queue: Any
     dialect: Dialect = OPENCL
-    lock: RLock = field(default_factory=RLock)
+    lock: Lock = field(init=False)
     arena: Arena = field(default_factory=Arena)
     functions: dict[tuple[str, Any], tuple[Code, Any]] = field(default_factory=dict)
     pages: Pages = field(default_factory=Pages)
@@ -61,6 +60,7 @@ class OpenCL:
     def __post_init__(self) -> None:
         from pyopencl.tools import ImmediateAllocator, MemoryPool
 
+        self.lock = Lock(self.name)
         self.pool = MemoryPool(ImmediateAllocator(self.queue))
         device = self.device
         self.about = f"{device.name.strip()}, {device.platform.name.strip()}"
