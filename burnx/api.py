@@ -255,8 +255,10 @@ def _trace(
             continue
         kind = _argument_type(each, given, axes, keeps_dims, sizes)
         arguments.append(Argument(each.name, each.parameter, kind, each.default))
-    outputs = [(each.name, declared_type(each)) for each in getattr(type(model), "outputs", ())]
-    function = model.forward if isinstance(model, Module) else model
+    outputs, function = [], model
+    if isinstance(model, Module):
+        outputs = [(each.name, declared_type(each)) for each in type(model).outputs]
+        function = model.forward
     try:
         return trace_call(function, arguments, outputs, _parameter_names(model))
     except BurnxError:

@@ -411,3 +411,8 @@ def test_an_empty_optional_is_worth_none_each_time() -> None:
     empty = ops.optional(type=ops.tensor_type("float32"))
     assert empty.numpy() is None
     assert empty.numpy() is None
+
+
+def test_an_operator_is_a_function_to_compile() -> None:
+    result = burnx.compile(ops.exp, "reference")(np.zeros(3, np.float32))
+    np.testing.assert_array_equal(result.numpy(), np.ones(3, np.float32))
