@@ -39,7 +39,6 @@ NAMES = (
 )
 # files that burnx refuses to import, and what it says
 REFUSED = {
-    "logreg_iris": "equal inner and batch sizes",  # it declares two features and has weights for four
     "skl_tfidf_text": "Tokenizer",
 }
 
