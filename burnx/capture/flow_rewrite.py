@@ -187,6 +187,9 @@ class Rewriter:
         head = live_at_head(stmt, after, Targets()) | self.held.keys()
         body = moved_in(stmt.body, ast.Break, ast.Continue)
         reason = "it has an else" if stmt.orelse else self._reason(stmt, (ast.Return,))
+        late = held(stmt.body).keys() & (stores(stmt.body) | _targets(stmt))
+        if not reason and late:
+            reason = f"a function that is made inside reads {min(late)!r}, which changes from turn to turn"
         if not reason and not only_at_ends(body):
             reason = "it holds a break or continue that is not at the end of a branch"
         if reason:

@@ -39,6 +39,14 @@ def catches(x: Any, most: int = 0) -> Any:
 
 
 @burnx.script
+def binds_late(x: Any) -> Any:
+    made = []
+    for number in range(3):
+        made.append(lambda y: y + number - 1)  # noqa: B023, PERF401
+    return made[0](x)
+
+
+@burnx.script
 def raises(x: Any) -> Any:
     if x.max() > 0:
         raise ValueError("bad")
@@ -65,6 +73,6 @@ def test_a_tensor_does_not_decide_this(model: Any, reason: str) -> None:
 
 
 def test_a_number_does() -> None:
-    for model in (checks, catches):
+    for model in (checks, catches, binds_late):
         found = burnx.compile(model, "reference")(X)
         np.testing.assert_array_equal(found.numpy(), X + 1)
