@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from burnx.dtype import DType
-from burnx.files import let_go
 from burnx.fusion.behind import write_behind
 from burnx.fusion.clusters import Cluster
 from burnx.fusion.elementwise import fill, steps_as_one
@@ -16,6 +15,7 @@ from burnx.fusion.orders import channels_last
 from burnx.fusion.products import accumulating, at_least_one, copied, loops_of, variables
 from burnx.fusion.scheduler import Scheduler, writer
 from burnx.fusion.storage import Storage
+from burnx.fusion.weights import lay_out_convolution
 from burnx.fusion.winograd import write_winograd
 from burnx.kernels.ir import (
     Accumulator,
@@ -31,7 +31,6 @@ from burnx.kernels.ir import (
     Value,
     in_loops,
 )
-from burnx.kernels.packing import pack_all
 from burnx.program import Instruction, Var
 from burnx.shape import Dim, product, substitute
 
@@ -182,26 +181,17 @@ def _weights(
     """(the weights as matrices (kernel and channels, outputs), one a group, how they are packed if they are known)."""
     weight = made.weights
     group, column, inner = index
-    rank = len(made.weight)
+    outs = made.weight[0] // made.groups
     if weight.array is not None:
-        lead = (made.groups, made.weight[0] // made.groups, *made.weight[1:])
-        array = weight.array.astype(dtype, copy=False).reshape(lead)
-        moved = array.transpose((0, *range(3, rank + 1), 2, 1))
-        matrices = moved.reshape((made.groups, -1, lead[1]))
-        if packing:
-            joined, size, packing = pack_all(list(matrices), packing)
-        else:
-            joined = np.ascontiguousarray(matrices).reshape(-1)
-            size = joined.size // made.groups
-        let_go(weight.array)
-        storage = Storage(joined.dtype, (int(joined.size),), "constant", array=joined)
+        storage, size, packing = lay_out_convolution(
+            weight.array, made.groups, packing, dtype, scheduler.traits.derive
+        )
         if packing:
             return Load(at.buffer(storage), group * size), packing
         place: Dim = 0
         for extent, each in zip((*made.kernel, made.weight[1]), inner, strict=True):
             place = place * extent + each
-        return Load(at.buffer(storage), group * size + place * lead[1] + column), ""
-    outs = made.weight[0] // made.groups
+        return Load(at.buffer(storage), group * size + place * outs + column), ""
     storage = _weights_moved(scheduler, made, dtype)
     return at.load(storage, (group * outs + column, inner[-1], *inner[:-1])), ""
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from burnx.dtype import DType, compute_dtype, float16, float32, int8, int32, is_float, is_integer
-from burnx.files import let_go
 from burnx.fusion.behind import write_behind
 from burnx.fusion.clusters import Cluster
 from burnx.fusion.elementwise import fill
@@ -18,9 +16,9 @@ from burnx.fusion.narrow import as_bytes, weight_as_bytes
 from burnx.fusion.scaling import unscaled, unwidened
 from burnx.fusion.scheduler import Scheduler, writer
 from burnx.fusion.storage import Storage
+from burnx.fusion.weights import lay_out_product
 from burnx.kernels.affine import affine, coefficient
 from burnx.kernels.ir import Cast, Contract, Load, Local, Value, in_loops
-from burnx.kernels.packing import pack_all
 from burnx.program import Instruction, Var
 from burnx.shape import Dim, Expr, Shape, product, symbol, symbol_name, symbols
 
@@ -178,7 +176,12 @@ class _Product:
     ) -> tuple[Load, tuple[str, Dim]]:
         """(where the right operand is read, its column loop)."""
         if self.packing:
-            storage, size, self.packing = packed(self.right, self.packing, sums)
+            side, derive = self.right, self.scheduler.traits.derive
+            assert side.var.array is not None
+            axes = (side.batch, side.inner, side.free)
+            storage, size, self.packing = lay_out_product(
+                side.var.array, axes, self.packing, sums, derive
+            )
             start: Dim = 0
             for axis, each in zip(self.right.batch, batch, strict=True):
                 start = start * self.right.shape[axis] + each
@@ -327,20 +330,3 @@ def copied(scheduler: Scheduler, var: Var, dtype: DType, order: tuple[int, ...] 
 def _cast_to(at: Expressions, var: Var, index: Index, dtype: DType) -> Value:
     value = at.value(var, index)
     return value if value.dtype == dtype else Cast(value, dtype)
-
-
-def packed(side: Operand, packing: str, sums: DType) -> tuple[Storage, int, str]:
-    """The right operand packed, one batch entry after the other, the elements of each, and as what it was packed."""
-    assert side.var.array is not None
-    array = side.var.array.transpose((*side.batch, *side.inner, *side.free))
-    shape = array.shape
-    lead, stop = len(side.batch), len(side.batch) + len(side.inner)
-    matrices = array.reshape(
-        (math.prod(shape[:lead]), math.prod(shape[lead:stop]), math.prod(shape[stop:]))
-    )
-    if not len(matrices):
-        return Storage(sums, (0,), "constant", array=np.empty(0, sums)), 0, packing
-    parts = [matrix.astype(sums, copy=False) for matrix in matrices]
-    joined, size, packing = pack_all(parts, packing)
-    let_go(side.var.array)
-    return Storage(joined.dtype, (int(joined.size),), "constant", array=joined), size, packing

@@ -18,6 +18,7 @@ from burnx.fusion.homes import find_homes
 from burnx.fusion.margins import Margin, find_margins, without_padding
 from burnx.fusion.orders import natural_order
 from burnx.fusion.storage import Order, Schedule, Step, Storage
+from burnx.fusion.weights import Derive, make_anew
 from burnx.kernels.ir import Statement
 from burnx.kernels.winograd import Scheme
 from burnx.program import Instruction, Var
@@ -32,7 +33,8 @@ class Traits:
     ``winograd``: whether convolutions may be transformed; ``scheme`` says how, by the height and width of the result, the
     channels and the outputs, None where nobody wishes anything.  ``narrow``: the low-precision floats that products read as
     they are, although they are added up in float32.  ``spread``: there are many threads, so loops whose turns are free of
-    each other are worth being divided, even if others then run inside of them.
+    each other are worth being divided, even if others then run inside of them.  ``derive`` gives a
+    constant that is laid out for a product.
     """
 
     lanes: int = 8
@@ -42,6 +44,7 @@ class Traits:
     scheme: Callable[[int, int, int, int], Scheme | None] | None = None
     narrow: frozenset[DType] = frozenset()
     spread: bool = False
+    derive: Derive = make_anew
 
 
 class Misfit(Exception):

@@ -14,8 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from burnx.dtype import DType, float32
 from burnx.fusion.behind import write_behind
 from burnx.fusion.clusters import Cluster
@@ -23,9 +21,9 @@ from burnx.fusion.expressions import Expressions
 from burnx.fusion.orders import channels_last
 from burnx.fusion.scheduler import Scheduler
 from burnx.fusion.storage import Storage
+from burnx.fusion.weights import lay_out_tiles
 from burnx.kernels.ir import Contract, Load, Local, Loop, Statement, Store, in_loops
-from burnx.kernels.packing import pack
-from burnx.kernels.winograd import Scheme, choose_scheme, transform_weights
+from burnx.kernels.winograd import Scheme, choose_scheme
 from burnx.shape import Dim, bounds, floordiv, maximum, minimum, product
 
 if TYPE_CHECKING:
@@ -179,15 +177,14 @@ def _write_products(
     assert weight is not None and weight.array is not None
     outputs, channels = weight.array.shape[:2]
     packing = scheduler.traits.packing(*(data.dtype,) * 3, outputs)
-    matrices = transform_weights(tiles.scheme, weight.array.astype(data.dtype, copy=False))
-    parts = [pack(each, packing) if packing else each.reshape(-1) for each in matrices]
-    packed = Storage(data.dtype, (parts[0].size * len(parts),), "constant")
-    packed.array = np.concatenate(parts)
+    packed, size = lay_out_tiles(
+        tiles.scheme, weight.array, packing, data.dtype, scheduler.traits.derive
+    )
     target = Storage(data.dtype, tiles.shape(outputs))
     at, count = scheduler.expressions(), product(tiles.shape(1)[1:])
-    number, row = at.variable(len(parts)), at.variable(count)
+    number, row = at.variable(tiles.scheme.tile**2), at.variable(count)
     column, inner = at.variable(outputs), at.variable(channels)
-    right = number * int(parts[0].size)
+    right = number * size
     if not packing:
         right = right + inner * outputs + column
     total = Local(at.name("p"), data.dtype)
@@ -202,7 +199,7 @@ def _write_products(
         (Store(at.buffer(target), (number * count + row) * outputs + column, total),),
         packing,
     )
-    body = [Loop(str(number), len(parts), (statement,), parallel=True)]
+    body = [Loop(str(number), tiles.scheme.tile**2, (statement,), parallel=True)]
     work = product((*tiles.shape(channels), outputs))
     scheduler.step(at, body, [target], work, place)
     return target

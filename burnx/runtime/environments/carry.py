@@ -131,7 +131,8 @@ def _read_again(files: KeptFiles, entry: Mapping[str, Any]) -> bytes:
 
 def _info(name: str) -> zipfile.ZipInfo:
     made = zipfile.ZipInfo(name, _STARTS)
-    made.compress_type = zipfile.ZIP_STORED if name.endswith(".plan") else zipfile.ZIP_DEFLATED
+    whole = name.endswith((".plan", ".constant"))
+    made.compress_type = zipfile.ZIP_STORED if whole else zipfile.ZIP_DEFLATED
     made.external_attr = 0o600 << 16
     return made
 

@@ -26,6 +26,7 @@ _SUM = r"[0-9a-f]{64}"
 KINDS = {
     "kernel": re.compile(rf"{_SUM}\.(?:o|cl|cubin)"),
     "plan": re.compile(rf"plans/{_SUM}\.plan"),
+    "constant": re.compile(rf"plans/{_SUM}\.constant"),
     "tuning": re.compile(rf"tuning/{_SUM}\.json"),
 }
 FOLDERS = ("", "plans", "tuning")
@@ -33,7 +34,7 @@ FOLDERS = ("", "plans", "tuning")
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """An entry as it stands in a manifest; ``files`` are the model files that a plan was made of."""
+    """An entry as it stands in a manifest; ``files`` are the model files that it was made of."""
 
     name: str
     kind: str
@@ -115,6 +116,7 @@ def _read_plan(data: bytes) -> _Found | None:
 _READERS: Mapping[str, Callable[[bytes], _Found | None]] = {
     "kernel": _read_object,
     "plan": _read_plan,
+    "constant": _read_plan,
     "tuning": _read_object,
 }
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import parser
+from onnx import helper, parser
 
 import burnx
 from burnx.errors import UsageError
@@ -73,3 +73,33 @@ def test_a_size_of_the_cache_that_is_no_number_is_refused(
     monkeypatch.setenv("BURNX_CACHE_MB", "much")
     with pytest.raises(UsageError, match="BURNX_CACHE_MB is a number"):
         burnx.load(path).run({"t0": X})
+
+
+def test_a_model_with_strings_is_not_kept_and_runs(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Softmax", ["t0" if n == 0 else f"s{n - 1}"], [f"s{n}"]) for n in range(9)
+    ]
+    nodes.append(helper.make_node("Equal", ["words", "word"], ["y"]))
+    words = helper.make_tensor("word", onnx.TensorProto.STRING, [1], [b"two"])
+    one = helper.make_tensor("words", onnx.TensorProto.STRING, [2], [b"one", b"two"])
+    graph = helper.make_graph(
+        nodes,
+        "strings",
+        [
+            helper.make_tensor_value_info("t0", onnx.TensorProto.FLOAT, ["n", 4]),
+            helper.make_tensor_value_info("words", onnx.TensorProto.STRING, [2]),
+        ],
+        [
+            helper.make_tensor_value_info("s8", onnx.TensorProto.FLOAT, ["n", 4]),
+            helper.make_tensor_value_info("y", onnx.TensorProto.BOOL, [2]),
+        ],
+        [words, one],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)])
+    onnx.save(model, tmp_path / "strings.onnx")
+    for inputs in ({"t0": X}, {"t0": X, "words": np.array(["two", "two"], object)}) * 2:
+        found = burnx.load(tmp_path / "strings.onnx").run(inputs)
+        assert found["y"].tolist() == [len(inputs) == 2, True]
+    assert not any(
+        b'"inputs"' in each.read_bytes() for each in tmp_path.glob("kernels/plans/*.plan")
+    )

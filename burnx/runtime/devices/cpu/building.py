@@ -14,6 +14,7 @@ import numpy as np
 from burnx import llvm
 from burnx.fusion.scheduler import Traits, schedule
 from burnx.fusion.storage import steps_in
+from burnx.fusion.weights import Derive, make_anew
 from burnx.kernels.blocking import block_windows
 from burnx.kernels.clike import clike
 from burnx.kernels.text import kernel_text
@@ -34,13 +35,17 @@ STAYS_BYTES = 1 << 20  # constants from this size on are not copied to be aligne
 
 
 def build_native(
-    segment: Segment, threads: int, fuse: bool = True, choices: Choices | None = None
+    segment: Segment,
+    threads: int,
+    fuse: bool = True,
+    choices: Choices | None = None,
+    derive: Derive = make_anew,
 ) -> Native:
     """The native code of a segment; ``choices`` are those that races have found, unless others are given."""
     target = find_target()
     choices = choices or Choices(target, threads)
     kept = frozenset(segment.outputs)
-    traits = Traits(target.lanes, choices.packing, fuse, scheme=choices.scheme)
+    traits = Traits(target.lanes, choices.packing, fuse, scheme=choices.scheme, derive=derive)
     found = schedule(segment.instructions, kept, kept, traits)
     steps = list(steps_in(found.steps))
     names, addresses = _compile(steps, target)

@@ -97,7 +97,7 @@ class Runner(Interpreter):
         unkept: list[Callable[[], None]] = []
         for unit in found.units:
             if isinstance(unit, Segment):
-                units.append(self._native(unit, unkept, slot is None))
+                units.append(self._native(unit, unkept, slot))
             else:
                 units.extend(make_steps([unit], unit.outputs))
         results = tuple(found.folded.get(var, var) for var in program.outputs)
@@ -106,15 +106,18 @@ class Runner(Interpreter):
             unkept.append(partial(slot.keep, program, made))
         return made
 
-    def _native(self, segment: Any, unkept: list[Callable[[], None]], alone: bool) -> Native:
-        """The native code of a segment; where it stands ``alone`` it may be kept, and is kept when it has run."""
+    def _native(self, segment: Any, unkept: list[Callable[[], None]], whole: Slot | None) -> Native:
+        """The native code of a segment; if it is not kept with a ``whole``, it may be kept alone, when it has run."""
+        from burnx.fusion.weights import make_anew
         from burnx.runtime.devices.cpu.building import build_native
         from burnx.runtime.devices.cpu.kept.segments import find_slot
 
-        slot = find_slot(segment, self.fuse) if alone else None
+        slot = find_slot(segment, self.fuse) if whole is None else None
         native = slot.find(self.threads) if slot is not None else None
         if native is None:
-            native = build_native(segment, self.threads, self.fuse)
+            keeper = whole or slot
+            derive = make_anew if keeper is None else keeper.shared.derive
+            native = build_native(segment, self.threads, self.fuse, derive=derive)
             if slot is not None:
                 unkept.append(partial(slot.keep, native))
         return native

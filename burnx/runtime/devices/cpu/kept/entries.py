@@ -1,5 +1,7 @@
 """Entries in the folder of plans: two texts in JSON and behind them the bytes of constants, which are mapped.
 
+An entry is a plan, or a constant that several plans may name.
+
 The folder is ``plans`` inside that of the compiled kernels, under the same conditions: ours alone, and an entry whose
 texts are not exactly as they were written, or whose constants have another sum, is as good as none; words of constants
 that changed places are not noticed.  An entry is written whole or not at all.  Together the entries take
@@ -17,6 +19,7 @@ import mmap
 import os
 import struct
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -26,6 +29,7 @@ import numpy as np
 
 from burnx.errors import UsageError
 from burnx.runtime.compiled.kept_files import PART, find_kept_files, open_ours, write_entry
+from burnx.runtime.devices.cpu.kept.pages import map_pages
 
 Array = np.ndarray[Any, Any]
 
@@ -34,7 +38,7 @@ ALIGNMENT = 64
 _MAGIC = b"burnx-plan-%d\n" % FORMAT
 _NUMBERS = struct.Struct("<4Q")
 _START = len(_MAGIC) + 32 + _NUMBERS.size
-_SUFFIX = ".plan"
+PLAN, CONSTANT = ".plan", ".constant"
 _ABANDONED_S = 3600  # from then on nobody is writing a file any more
 _MOST_MB = 4096
 _LARGE_BYTES = (
@@ -72,15 +76,25 @@ class Entry:
         return json.loads(self.body)
 
 
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """A constant with an entry of its own; ``is_kept``: it was read from there."""
+
+    name: str
+    array: Array
+    head: Mapping[str, Any]
+    is_kept: bool
+
+
 class Entries:
     """The folder of plans."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
 
-    def read(self, name: str) -> Entry | None:
+    def read(self, name: str, suffix: str = PLAN) -> Entry | None:
         """An entry; None if there is none that can be trusted."""
-        path = os.path.join(self._folder, name + _SUFFIX)
+        path = os.path.join(self._folder, name + suffix)
         try:
             with open_ours(path) as file:
                 entry = _read(file)
@@ -91,16 +105,32 @@ class Entries:
         except (OSError, ValueError, RecursionError):
             return None
 
-    def write(self, name: str, head: Any, body: Any, constants: Constants) -> None:
-        """Keep an entry, and remove others so that all of them stay within their bound."""
+    def write(
+        self,
+        name: str,
+        head: Any,
+        body: Any,
+        constants: Constants,
+        shared: Sequence[Shared] = (),
+    ) -> None:
+        """Keep a plan and what it shares, and remove others so that all of them stay within their bound."""
         most = _most_bytes()
-        if constants.size > most // 2:
+        if constants.size + sum(each.array.nbytes for each in shared) > most // 2:
             return
+        new = [each for each in shared if not each.is_kept]
+        size = constants.size + sum(each.array.nbytes for each in new)
         with suppress(OSError):
-            if constants.size >= _LARGE_BYTES or name.startswith("00"):
-                self._sweep(most - constants.size)
-            with write_entry(os.path.join(self._folder, name + _SUFFIX)) as file:
-                _write(file, head, body, constants)
+            if size >= _LARGE_BYTES or name.startswith("00"):
+                self._sweep(most - size)
+            for each in new:
+                alone = Constants()
+                alone.add(each.array)
+                self._write(each.name + CONSTANT, each.head, None, alone)
+            self._write(name + PLAN, head, body, constants)
+
+    def _write(self, name: str, head: Any, body: Any, constants: Constants) -> None:
+        with write_entry(os.path.join(self._folder, name)) as file:
+            _write(file, head, body, constants)
 
     def _sweep(self, most: int) -> None:
         """Remove what was used longest ago, and what a process that was killed has left."""
@@ -148,7 +178,7 @@ def _read(file: IO[bytes]) -> Entry | None:
     head, body = file.read(head_bytes), file.read(body_bytes)
     if start[len(_MAGIC) :][:32] != _digest(start[-_NUMBERS.size :], head, body):
         return None
-    constants = _map(file, offset, size)
+    constants = map_pages(file, offset, size)
     if _sum(constants) != total:
         return None
     return Entry(json.loads(head), body, constants)
@@ -168,17 +198,6 @@ def parse_head(data: bytes) -> Any:
         return json.loads(head) if len(data) == offset + size else None
     except (ValueError, RecursionError):
         return None
-
-
-def _map(file: IO[bytes], offset: int, size: int) -> Array:
-    if size == 0:
-        return np.zeros(0, np.uint8)
-    if hasattr(mmap, "MAP_POPULATE"):
-        flags = mmap.MAP_SHARED | mmap.MAP_POPULATE
-        pages = mmap.mmap(file.fileno(), size, flags, mmap.PROT_READ, offset=offset)
-    else:
-        pages = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ, offset=offset)
-    return np.frombuffer(pages, np.uint8)
 
 
 def _write(file: IO[bytes], head: Any, body: Any, constants: Constants) -> None:

@@ -12,10 +12,11 @@ import os
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -78,10 +79,19 @@ def _numbers(status: os.stat_result) -> list[int]:
 
 
 def make_key(*parts: Any) -> str:
-    """The name of an entry that depends on these parts, on this burnx and on the processor."""
+    """The name of an entry that depends on these parts, on this burnx, on the processor and on its races."""
     target = find_target()
-    machine = [target.triple, target.cpu, target.features, *list_versions(), source_stamp()]
-    machine.append(tuning_stamp(target))
+    return _name([*parts, *list_versions(), tuning_stamp(target)])
+
+
+def constant_key(*parts: Any) -> str:
+    """The name of a constant that is known by these parts; no race says what it is."""
+    return _name(["constant", *parts])
+
+
+def _name(parts: list[Any]) -> str:
+    target = find_target()
+    machine = [target.triple, target.cpu, target.features, source_stamp()]
     return sha256(json.dumps([*parts, *machine]).encode()).hexdigest()
 
 
@@ -139,17 +149,17 @@ def segment_key(
     instructions: Sequence[Instruction],
     ends: tuple[Sequence[Var], Sequence[Var]],
     options: Sequence[Any],
+    keys: ArrayKeys,
 ) -> tuple[str, list[Array]]:
     """The name of a segment's entry, and its constants in the order that entries number them.
 
     Raises: Unkeepable.
     """
     constants: list[Array] = []
-    files: dict[int, FileKey | None] = {}
 
     def write(array: Array) -> list[Any]:
         constants.append(array)
-        return _array_key(array, files)
+        return keys.find(array)
 
     to = Writer(write)
     rows = [to.instruction(each) for each in instructions]
@@ -157,20 +167,38 @@ def segment_key(
     return make_key("segment", rows, numbers, to.vars, to.dims, list(options)), constants
 
 
-def _array_key(array: Array, files: dict[int, FileKey | None]) -> list[Any]:
-    kind = [dtype_name(array.dtype), list(array.shape), list(array.strides)]
-    if array.nbytes >= _LARGE_BYTES:
-        base = find_map(array)
-        if isinstance(base, MappedFile):
-            if id(base) not in files:
-                files[id(base)] = map_key(base)
-            known = files[id(base)]
-            if known is not None:
-                return [*kind, known, place_in_map(array, base)]
-    if array.dtype == object:
-        return [*kind, [str(item) for item in array.flat]]
-    content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    return [*kind, sha256(content.data).hexdigest()]
+@dataclass(slots=True)
+class ArrayKeys:
+    """What arrays are known by: a place in a file, or their content, which is only read once."""
+
+    _files: dict[int, tuple[MappedFile, FileKey | None]] = field(default_factory=dict)
+    _contents: dict[int, tuple[Array, list[Any]]] = field(default_factory=dict)
+
+    def find(self, array: Array) -> list[Any]:
+        """Type, shape, strides, and where it lies or what it holds."""
+        known = self._contents.get(id(array))
+        if known is not None:
+            return known[1]
+        kind = [dtype_name(array.dtype), list(array.shape), list(array.strides)]
+        file = self.file_of(array)
+        if file is not None:
+            return [*kind, file, place_in_map(array, cast(MappedFile, find_map(array)))]
+        if array.dtype == object:
+            return [*kind, [str(item) for item in array.flat]]
+        content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        found = [*kind, sha256(content.data).hexdigest()]
+        if array.nbytes >= _LARGE_BYTES:
+            self._contents[id(array)] = array, found
+        return found
+
+    def file_of(self, array: Array) -> FileKey | None:
+        """The file that a large array lies in; None if it lies in none that can be told apart from another."""
+        base = find_map(array) if array.nbytes >= _LARGE_BYTES else None
+        if not isinstance(base, MappedFile):
+            return None
+        if id(base) not in self._files:
+            self._files[id(base)] = base, map_key(base)
+        return self._files[id(base)][1]
 
 
 _LARGE_BYTES = 1 << 12  # less is known by its content wherever it lies

@@ -39,6 +39,7 @@ from burnx.runtime.devices.cpu.kept.natives import (
     read_native,
     write_native,
 )
+from burnx.runtime.devices.cpu.kept.shared import SharedConstants, find_shared
 from burnx.runtime.devices.cpu.native import Native
 from burnx.runtime.devices.cpu.units import Prepared, Unit
 from burnx.runtime.devices.reference.interpreter import make_steps
@@ -72,7 +73,7 @@ class Shelf:
         if entry is None:
             return None
         try:
-            face = _read_face(entry)
+            face = _read_face(entry, _finders(entry, self.entries))
             held = [map_file(path, BurnxError) for path, *_ in entry.head["files"]]
         except DAMAGED:
             return None
@@ -98,7 +99,7 @@ class Shelf:
 
     def find_slot(self, kind: Sequence[Any]) -> Slot:
         """Where the program for a kind of input is kept."""
-        return Slot(self, make_key("program", self.key, list(kind)))
+        return Slot(self, make_key("program", self.key, list(kind)), SharedConstants(self.entries))
 
     def list_files(self) -> list[FileKey] | None:
         """The files that the model was read from, it first; None if one has changed since."""
@@ -114,6 +115,7 @@ class Slot:
 
     shelf: Shelf
     name: str
+    shared: SharedConstants
 
     def find(self, threads: int) -> tuple[Program, Prepared] | None:
         """A program, of which only the ends are there, and what runs it."""
@@ -121,7 +123,7 @@ class Slot:
         if entry is None:
             return None
         try:
-            return _read_program(entry, threads)
+            return _read_program(entry, _finders(entry, self.shelf.entries), threads)
         except DAMAGED:
             return None
 
@@ -133,13 +135,15 @@ class Slot:
         constants, defaults = Constants(), Constants()
         locate = _locate_in(files)
         try:
-            face = _write_face(self.shelf.graph, Places(defaults, locate))
-            head, body = _write_program(program, made, Places(constants, locate))
+            face = _write_face(self.shelf.graph, Places(defaults, locate, lambda array: None))
+            places = Places(constants, locate, self.shared.place)
+            head, body = _write_program(program, made, places)
         except Unkeepable:
             return
         more = {"files": files, "about": describe_plan()}
         entries = self.shelf.entries
-        entries.write(self.name, {**head, **more}, body, constants)
+        shared = list(self.shared.made.values())
+        entries.write(self.name, {**head, **more}, body, constants, shared)
         entries.write(self.shelf.face, {**face, **more}, None, defaults)
 
 
@@ -186,7 +190,7 @@ class _Maps:
         return self.maps[number]
 
 
-def _finders(entry: Entry) -> Mapping[str, Find]:
+def _finders(entry: Entry, entries: Entries) -> Mapping[str, Find]:
     """Where the constants of an entry lie.
 
     Raises: ValueError if a file has changed.
@@ -194,7 +198,8 @@ def _finders(entry: Entry) -> Mapping[str, Find]:
     files = [[str(path), *map(int, numbers)] for path, *numbers in entry.head["files"]]
     if not all(map(is_same, files)):
         raise ValueError("a file has changed")
-    return {"kept": lambda number: entry.constants, "file": _Maps(files)}
+    shared = partial(find_shared, entries)
+    return {"kept": lambda number: entry.constants, "shared": shared, "file": _Maps(files)}
 
 
 # --- faces ------------------------------------------------------------------------------------------------------------
@@ -217,8 +222,8 @@ def _write_face(graph: Graph, places: Places) -> dict[str, Any]:
     }
 
 
-def _read_face(entry: Entry) -> Graph:
-    head, find = entry.head, _finders(entry)
+def _read_face(entry: Entry, find: Mapping[str, Find]) -> Graph:
+    head = entry.head
     reader = Reader(head["dims"])
     inputs = [Value(reader.type(kind), name) for name, kind in head["inputs"]]
     defaults = {
@@ -260,8 +265,10 @@ def _write_program(program: Program, made: Prepared, places: Places) -> tuple[An
     return head, bodies
 
 
-def _read_program(entry: Entry, threads: int) -> tuple[Program, Prepared] | None:
-    head, find = entry.head, _finders(entry)
+def _read_program(
+    entry: Entry, find: Mapping[str, Find], threads: int
+) -> tuple[Program, Prepared] | None:
+    head = entry.head
     reader = Reader(head["dims"], head["vars"])
     for var, (_, *constant) in zip(reader.vars, head["vars"], strict=True):
         if constant:

@@ -34,11 +34,13 @@ Find = Callable[[Any], Array]
 class Places:
     """What is written of a constant: where it lies.
 
-    ``locate`` knows memory that will be there again (``[name, number, byte]``); what it does not know is kept.
+    ``locate`` knows memory that will be there again (``[name, number, byte]``), ``share`` says which constants have
+    entries of their own; what they do not know is kept in the plan's.
     """
 
     constants: Constants
     locate: Locate
+    share: Locate
 
     def write(self, array: Array) -> list[Any]:
         """[where, which, byte, dtype, shape]
@@ -49,7 +51,7 @@ class Places:
             raise Unkeepable("an array of strings")
         kind = [dtype_name(array.dtype), list(array.shape)]
         array = np.asarray(array, order="C")
-        place = self.locate(array) if array.size else None
+        place = self.locate(array) or self.share(array) if array.size else None
         return [*(place or ["kept", 0, self.constants.add(array)]), *kind]
 
 

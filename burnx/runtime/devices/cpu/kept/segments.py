@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from burnx.runtime.compiled.segments import Segment
 from burnx.runtime.devices.cpu.kept.codec import Unkeepable
 from burnx.runtime.devices.cpu.kept.entries import Constants, Entries, find_entries
 from burnx.runtime.devices.cpu.kept.identity import describe_plan, segment_key
-from burnx.runtime.devices.cpu.kept.natives import Places, read_native, write_native
+from burnx.runtime.devices.cpu.kept.natives import Find, Places, read_native, write_native
+from burnx.runtime.devices.cpu.kept.shared import SharedConstants, find_shared
 from burnx.runtime.devices.cpu.native import Native
 
 Array = np.ndarray[Any, Any]
@@ -28,14 +30,18 @@ class Slot:
     name: str
     segment: Segment
     constants: list[Array]
+    shared: SharedConstants
 
     def find(self, threads: int) -> Native | None:
         """The native code that is kept; None if there is none that can be used."""
         entry = self.entries.read(self.name)
         if entry is None:
             return None
-        memory = {"given": lambda number: as_bytes(self.constants[number])}
-        find = {"kept": lambda number: entry.constants, **memory}
+        find: dict[str, Find] = {
+            "kept": lambda number: entry.constants,
+            "given": lambda number: as_bytes(self.constants[number]),
+            "shared": partial(find_shared, self.entries),
+        }
         ends = (self.segment.inputs, self.segment.outputs)
         try:
             return read_native(entry.head, entry.read_body, ends, find, threads)
@@ -59,10 +65,11 @@ class Slot:
 
         constants = Constants()
         try:
-            head, body = write_native(native, Places(constants, locate))
+            head, body = write_native(native, Places(constants, locate, self.shared.place))
         except Unkeepable:
             return
-        self.entries.write(self.name, {**head, "about": describe_plan()}, body, constants)
+        head["about"] = describe_plan()
+        self.entries.write(self.name, head, body, constants, list(self.shared.made.values()))
 
 
 def find_slot(segment: Segment, fuse: bool) -> Slot | None:
@@ -70,12 +77,12 @@ def find_slot(segment: Segment, fuse: bool) -> Slot | None:
     entries = find_entries() if len(segment.instructions) >= LEAST else None
     if entries is None:
         return None
-    ends = (segment.inputs, segment.outputs)
+    ends, shared = (segment.inputs, segment.outputs), SharedConstants(entries)
     try:
-        name, constants = segment_key(segment.instructions, ends, [fuse])
+        name, constants = segment_key(segment.instructions, ends, [fuse], shared.keys)
     except Unkeepable:
         return None
-    return Slot(entries, name, segment, constants)
+    return Slot(entries, name, segment, constants, shared)
 
 
 def as_bytes(array: Array) -> Array:
