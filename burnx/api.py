@@ -18,6 +18,7 @@ from burnx.graph import Graph
 from burnx.nn.declared import declared_type, parameter_name
 from burnx.nn.module import Module, device_of
 from burnx.nn.sources import is_source, load_network
+from burnx.runtime.collection import collection_put_off
 from burnx.runtime.device import Device, Shelf, devices, find_device, find_shelf
 from burnx.runtime.device_array import is_array
 from burnx.runtime.options import RunOptions, check_options
@@ -42,6 +43,7 @@ MOST_DEFAULTS = 16
 Dynamic = Mapping[str, Mapping[int, str]]
 
 
+@collection_put_off()
 def load(
     source: Any,
     device: str | Device | None = None,

@@ -15,6 +15,7 @@ from typing import Any
 from burnx.dtype import dtype_name
 from burnx.graph import Graph, Value
 from burnx.program import Program, walk
+from burnx.runtime.collection import collection_put_off
 from burnx.runtime.device import Device, Executable, Shelf, open_kept, prepare
 from burnx.runtime.device_array import is_array
 from burnx.shape import symbol
@@ -77,7 +78,7 @@ class Executables:
         return tuple(at for at, (v, given) in pairs if v in defaults and defaults[v] is given)
 
     def _make(self, kind: Any, values: Sequence[Any], fixed: Fixed) -> Executable:
-        with self._lock:
+        with self._lock, collection_put_off():
             executable = self._by_kind.get(kind)
             if executable is None:
                 executable = self._open(values, fixed)

@@ -16,6 +16,7 @@ from burnx.capture.lazy import default_recorder, held_tensor
 from burnx.dtype import as_array, dtype_name
 from burnx.errors import InputError, UsageError
 from burnx.graph import Graph, Value, constant_value
+from burnx.runtime.collection import collection_put_off
 from burnx.runtime.device import Device, Shelf, enter, find_device, placement, prepare
 from burnx.runtime.device_array import DeviceArray
 from burnx.runtime.profile import Spent
@@ -226,7 +227,8 @@ class Compiled:
             with self._lock:
                 model = self._models.get(key)
                 if model is None:
-                    graph = self._capture(given)
+                    with collection_put_off():
+                        graph = self._capture(given)
                     model = self._models[key] = LoadedModel(graph, self.device, self.options)
         return model
 

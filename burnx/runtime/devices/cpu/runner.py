@@ -10,6 +10,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from burnx.program import Instruction, Program, Var
+from burnx.runtime.collection import collection_put_off
 from burnx.runtime.compiled.symbols import find_bound
 from burnx.runtime.devices.cpu.kept.models import Slot
 from burnx.runtime.devices.cpu.native import Failed, Native
@@ -82,6 +83,7 @@ class Runner(Interpreter):
         bound = {n: values[var].shape[axis] for var, axis, n in find_bound(program.inputs)}
         tune_program(program, {**known, **bound}, self.threads, self.fuse)
 
+    @collection_put_off()
     def _prepare(self, program: Program) -> Prepared:
         with no_fork():  # what is only needed where there is something to build
             from burnx.fusion import writers  # noqa: F401  (registers the writers)
@@ -123,6 +125,7 @@ class Runner(Interpreter):
         return native
 
 
+@collection_put_off()
 def _keep(made: Prepared) -> None:
     while made.unkept:
         try:
