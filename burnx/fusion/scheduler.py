@@ -33,8 +33,8 @@ class Traits:
     ``winograd``: whether convolutions may be transformed; ``scheme`` says how, by the height and width of the result, the
     channels and the outputs, None where nobody wishes anything.  ``narrow``: the low-precision floats that products read as
     they are, although they are added up in float32.  ``spread``: there are many threads, so loops whose turns are free of
-    each other are worth being divided, even if others then run inside of them.  ``derive`` gives a
-    constant that is laid out for a product.
+    each other are worth being divided, even if others then run inside of them.  ``derive`` gives a constant that is laid
+    out for a product; ``note`` is told of every step, of those too that are thrown away when clusters are taken apart.
     """
 
     lanes: int = 8
@@ -45,6 +45,7 @@ class Traits:
     narrow: frozenset[DType] = frozenset()
     spread: bool = False
     derive: Derive = make_anew
+    note: Callable[[Step], None] = lambda step: None
 
 
 class Misfit(Exception):
@@ -190,6 +191,7 @@ class Scheduler:
         kernel, sizes = finish(tuple(body), at.buffers.values(), at.lookups)
         step = Step(kernel, tuple(at.buffers), sizes, frozenset(writes), work, place)
         self.schedule.steps.append(step)
+        self.traits.note(step)
 
     def emit(self, instruction: Instruction) -> None:
         """Write the steps that make an instruction's outputs, unless they are there."""

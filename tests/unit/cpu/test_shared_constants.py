@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from onnx import helper, numpy_helper
 import burnx
 from burnx import nn
 from burnx.fusion import weights as laying_out
-from burnx.runtime.devices.cpu.kept import entries, identity
+from burnx.runtime.devices.cpu.kept import entries, identity, sums
 
 Array = np.ndarray[Any, Any]
 WIDTH = 160
@@ -216,3 +217,46 @@ def test_hundreds_of_constants_keep_no_file_open(cache: Path) -> None:
         held.append(burnx.compile(module, "cpu"))
         held[-1](X)
     assert count_open() <= before
+
+
+class Wide(nn.Module):
+    """Weights so large that they are added up on other threads."""
+
+    SIZE = 640
+
+    def __init__(self, between: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self.between = between
+        self.one, self.two = nn.Linear(self.SIZE, self.SIZE), nn.Linear(self.SIZE, self.SIZE)
+        for number, each in enumerate(self.parameters()):
+            random = np.random.default_rng(number)
+            each.data = random.standard_normal(each.data.shape).astype(np.float32) / 25
+
+    def forward(self, x: Any) -> Any:
+        for _ in range(3):
+            x = burnx.ops.softmax(self.two(self.between(self.one(x)))) + x
+        return x
+
+
+@pytest.mark.parametrize("edited", [False, True], ids=["the same model", "an edited one"])
+def test_a_large_constant_that_is_damaged_is_made_again(
+    edited: bool, cache: Path, laid_out: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert 4 * Wide.SIZE**2 >= sums.LEAST_BYTES
+    x = np.linspace(-1, 1, 2 * Wide.SIZE, dtype=np.float32).reshape(2, -1)
+    module = Wide(burnx.ops.relu)
+    burnx.compile(module, "cpu")(x)
+    one, other = constants(cache)
+    content = bytearray(one.read_bytes())
+    content[-(1 << 19)] ^= 1
+    one.unlink()  # what is mapped stays as it is
+    one.write_bytes(content)
+    laid_out.clear()
+    again = Wide(burnx.ops.tanh) if edited else module
+    before = threading.active_count()
+    found = burnx.compile(again, "cpu")(x).numpy().tobytes()
+    assert laid_out == ["pack_all"] and threading.active_count() == before
+    monkeypatch.setenv("BURNX_CACHE", "off")
+    assert burnx.compile(again, "cpu")(x).numpy().tobytes() == found
+    content[-(1 << 19)] ^= 1
+    assert one.read_bytes() == content and constants(cache) == [one, other]

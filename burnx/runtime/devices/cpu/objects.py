@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from itertools import count
@@ -83,8 +83,14 @@ def load_kernel(key_text: str, make_ir: MakeText, target: Target) -> int:
     return load_many([(key_text, make_ir)], target)[0]
 
 
-def load_many(kernels: Sequence[tuple[str, MakeText]], target: Target) -> list[int]:
+def load_many(
+    kernels: Sequence[tuple[str, MakeText]],
+    target: Target,
+    images: Mapping[str, bytes] | None = None,
+) -> list[int]:
     """The addresses of kernels, all linked at once; equal keys are the same kernel.
+
+    ``images`` are objects that are there already, by the names of their entries.
 
     Raises: DeviceError as ``load_kernel``.
     """
@@ -92,7 +98,7 @@ def load_many(kernels: Sequence[tuple[str, MakeText]], target: Target) -> list[i
     names = [name_entry(key, target) for key, _ in kernels]
     if any(name not in addresses for name in names):
         with _loaded.lock:
-            _load_missing(dict(zip(names, kernels, strict=True)), target)
+            _load_missing(dict(zip(names, kernels, strict=True)), target, images or {})
     return [addresses[name][0] for name in names]
 
 
@@ -129,7 +135,23 @@ def compiled_kernels() -> int:
     return _loaded.compiled
 
 
-def _load_missing(kernels: dict[str, tuple[str, MakeText]], target: Target) -> None:
+def is_loaded(name: str) -> bool:
+    """Whether the kernel of an entry has its address already."""
+    return name in _loaded.addresses
+
+
+def compile_kernel(key: str, text: str, target: Target) -> bytes:
+    """The object of a kernel whose text defines ``@kernel``; it is kept.
+
+    Raises: DeviceError as ``load_kernel``.
+    """
+    name = _function(name_entry(key, target))
+    return _make_object(find_object_files(), key, _rename(text, name), target)
+
+
+def _load_missing(
+    kernels: dict[str, tuple[str, MakeText]], target: Target, there: Mapping[str, bytes]
+) -> None:
     missing = [name for name in kernels if name not in _loaded.addresses]
     if not missing:
         return
@@ -137,8 +159,8 @@ def _load_missing(kernels: dict[str, tuple[str, MakeText]], target: Target) -> N
     images = []
     for name in missing:
         key, make_text = kernels[name]
-        make_ir = partial(_rename, make_text, _function(name))
-        images.append(_find_object(files, key, make_ir, target))
+        make_ir = partial(_rename_made, make_text, _function(name))
+        images.append(there.get(name) or _find_object(files, key, make_ir, target))
     found = _link(images, [_function(name) for name in missing])
     for name, address in zip(missing, found, strict=True):
         _loaded.addresses[name] = (address,)
@@ -149,18 +171,26 @@ def _function(name: str) -> str:
     return f"{KERNEL}_{name[:32]}"
 
 
-def _rename(make_ir: MakeText, name: str) -> str:
+def _rename(text: str, name: str) -> str:
     """The text with its function called ``name``, so that many can be linked together."""
-    return make_ir().replace(f"@{KERNEL}(", f"@{name}(")
+    return text.replace(f"@{KERNEL}(", f"@{name}(")
+
+
+def _rename_made(make_ir: MakeText, name: str) -> str:
+    return _rename(make_ir(), name)
 
 
 def _find_object(files: ObjectFiles | None, key: str, make_ir: MakeText, target: Target) -> bytes:
     image = files.read(key, target) if files is not None else None
-    if image is None:
-        image = _compile(make_ir(), target)
+    return _make_object(files, key, make_ir(), target) if image is None else image
+
+
+def _make_object(files: ObjectFiles | None, key: str, text: str, target: Target) -> bytes:
+    image = _compile(text, target)
+    with _loaded.lock:
         _loaded.compiled += 1
-        if files is not None:
-            files.write(key, target, image)
+    if files is not None:
+        files.write(key, target, image)
     return image
 
 
@@ -199,7 +229,8 @@ def _make_linker() -> Any:
 
 
 def _compile(text: str, target: Target) -> bytes:
-    from burnx.runtime.devices.cpu.compile import compile_object
+    with no_fork():
+        from burnx.runtime.devices.cpu.compile import compile_object
 
     try:
         return compile_object(text, target)

@@ -120,6 +120,8 @@ class Runner(Interpreter):
             keeper = whole or slot
             derive = make_anew if keeper is None else keeper.shared.derive
             native = build_native(segment, self.threads, self.fuse, derive=derive)
+            if keeper is not None and not keeper.shared.settle():
+                native = build_native(segment, self.threads, self.fuse, derive=derive)
             if slot is not None:
                 unkept.append(partial(slot.keep, native))
         return native

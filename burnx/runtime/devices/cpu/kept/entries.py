@@ -29,7 +29,8 @@ import numpy as np
 
 from burnx.errors import UsageError
 from burnx.runtime.compiled.kept_files import PART, find_kept_files, open_ours, write_entry
-from burnx.runtime.devices.cpu.kept.pages import map_pages
+from burnx.runtime.devices.cpu.kept.pages import map_pages, populate
+from burnx.runtime.devices.cpu.kept.sums import Sums, add_up
 
 Array = np.ndarray[Any, Any]
 
@@ -92,12 +93,13 @@ class Entries:
     def __init__(self, folder: str) -> None:
         self._folder = folder
 
-    def read(self, name: str, suffix: str = PLAN) -> Entry | None:
-        """An entry; None if there is none that can be trusted."""
+    def read(self, name: str, suffix: str = PLAN, sums: Sums | None = None) -> Entry | None:
+        """An entry; None if there is none that can be trusted.  With ``sums`` its constants are still to be trusted."""
         path = os.path.join(self._folder, name + suffix)
         try:
             with open_ours(path) as file:
-                entry = _read(file)
+                found = _read(file)
+                entry = None if found is None else _checked(name, *found, sums)
                 if entry is not None:
                     with suppress(OSError):  # a folder that may only be read
                         os.utime(path)  # it was used
@@ -167,7 +169,16 @@ def _most_bytes() -> int:
     return (int(asked) if asked else _MOST_MB) << 20
 
 
-def _read(file: IO[bytes]) -> Entry | None:
+def _checked(name: str, entry: Entry, total: int, sums: Sums | None) -> Entry | None:
+    if sums is not None:
+        sums.add(name, entry.constants, total)
+        return entry
+    populate(entry.constants)
+    return entry if add_up(entry.constants) == total else None
+
+
+def _read(file: IO[bytes]) -> tuple[Entry, int] | None:
+    """An entry whose texts are as they were written, and what the sum of its constants was."""
     start = file.read(_START)
     if len(start) != _START or not start.startswith(_MAGIC):
         return None
@@ -178,10 +189,7 @@ def _read(file: IO[bytes]) -> Entry | None:
     head, body = file.read(head_bytes), file.read(body_bytes)
     if start[len(_MAGIC) :][:32] != _digest(start[-_NUMBERS.size :], head, body):
         return None
-    constants = map_pages(file, offset, size)
-    if _sum(constants) != total:
-        return None
-    return Entry(json.loads(head), body, constants)
+    return Entry(json.loads(head), body, map_pages(file, offset, size)), total
 
 
 def parse_head(data: bytes) -> Any:
@@ -204,7 +212,7 @@ def _write(file: IO[bytes], head: Any, body: Any, constants: Constants) -> None:
     texts = [json.dumps(each, separators=(",", ":")).encode() for each in (head, body)]
     total = 0
     for _, array in constants.arrays:
-        total += _sum(_as_bytes(array))
+        total += add_up(_as_bytes(array))
     lengths = (len(texts[0]), len(texts[1]), constants.size, total % (1 << 64))
     numbers = _NUMBERS.pack(*lengths)
     file.write(_MAGIC + _digest(numbers, *texts) + numbers + texts[0] + texts[1])
@@ -224,14 +232,6 @@ def _digest(numbers: bytes, *texts: bytes) -> bytes:
     for text in texts:
         made.update(text)
     return made.digest()
-
-
-def _sum(data: Array) -> int:
-    """The sum of all words: 64 bits, zeros at the end do not count."""
-    whole = len(data) // 8 * 8
-    words = int(np.add.reduce(data[:whole].view(np.uint64))) if whole else 0
-    rest = data[whole:].tobytes().ljust(8, b"\0")
-    return (words + int.from_bytes(rest, "little")) % (1 << 64)
 
 
 def _aligned(size: int, alignment: int) -> int:

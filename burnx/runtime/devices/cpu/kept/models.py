@@ -40,6 +40,7 @@ from burnx.runtime.devices.cpu.kept.natives import (
     write_native,
 )
 from burnx.runtime.devices.cpu.kept.shared import SharedConstants, find_shared
+from burnx.runtime.devices.cpu.kept.sums import Sums
 from burnx.runtime.devices.cpu.native import Native
 from burnx.runtime.devices.cpu.units import Prepared, Unit
 from burnx.runtime.devices.reference.interpreter import make_steps
@@ -73,7 +74,7 @@ class Shelf:
         if entry is None:
             return None
         try:
-            face = _read_face(entry, _finders(entry, self.entries))
+            face = _read_face(entry, _finders(entry, self.entries, Sums()))
             held = [map_file(path, BurnxError) for path, *_ in entry.head["files"]]
         except DAMAGED:
             return None
@@ -122,10 +123,12 @@ class Slot:
         entry = self.shelf.entries.read(self.name)
         if entry is None:
             return None
+        sums, entries = Sums(), self.shelf.entries
         try:
-            return _read_program(entry, _finders(entry, self.shelf.entries), threads)
+            found = _read_program(entry, _finders(entry, entries, sums), threads)
         except DAMAGED:
-            return None
+            found = None
+        return None if sums.settle() else found
 
     def keep(self, program: Program, made: Prepared) -> None:
         """Keep a program that has run."""
@@ -190,15 +193,15 @@ class _Maps:
         return self.maps[number]
 
 
-def _finders(entry: Entry, entries: Entries) -> Mapping[str, Find]:
-    """Where the constants of an entry lie.
+def _finders(entry: Entry, entries: Entries, sums: Sums) -> Mapping[str, Find]:
+    """Where the constants of an entry lie; of those that are shared, ``sums`` has yet to settle whether they are good.
 
     Raises: ValueError if a file has changed.
     """
     files = [[str(path), *map(int, numbers)] for path, *numbers in entry.head["files"]]
     if not all(map(is_same, files)):
         raise ValueError("a file has changed")
-    shared = partial(find_shared, entries)
+    shared = partial(find_shared, entries, sums)
     return {"kept": lambda number: entry.constants, "shared": shared, "file": _Maps(files)}
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 _FAILED = ctypes.c_void_p(-1).value
+_POPULATE_READ = 22  # of madvise, from Linux 5.14 on
 
 
 class _Pages:
@@ -33,6 +34,8 @@ class _Pages:
 def map_pages(file: IO[bytes], offset: int, size: int) -> Array:
     """Bytes of a file, which may only be read; ``offset`` is a multiple of ``mmap.ALLOCATIONGRANULARITY``.
 
+    Nothing is read yet.
+
     Raises: OSError, ValueError.
     """
     if size == 0:
@@ -40,11 +43,17 @@ def map_pages(file: IO[bytes], offset: int, size: int) -> Array:
     if sys.platform != "linux" or sys.maxsize < 2**32:
         pages = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ, offset=offset)
         return np.frombuffer(pages, np.uint8)
-    flags = mmap.MAP_SHARED | mmap.MAP_POPULATE
-    address = _library().mmap(None, size, mmap.PROT_READ, flags, file.fileno(), offset)
+    place = file.fileno(), offset
+    address = _library().mmap(None, size, mmap.PROT_READ, mmap.MAP_SHARED, *place)
     if address == _FAILED:
         raise OSError(ctypes.get_errno(), "a file cannot be mapped")
     return np.asarray(_Pages(address, size))
+
+
+def populate(pages: Array) -> None:
+    """Have all of the bytes at hand at once; a system that does not know how brings them as they are read."""
+    if isinstance(pages.base, _Pages):
+        _library().madvise(pages.base.address, pages.base.size, _POPULATE_READ)
 
 
 @lru_cache(maxsize=1)
@@ -60,4 +69,5 @@ def _library() -> ctypes.CDLL:
         ctypes.c_long,
     ]
     found.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    found.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     return found

@@ -15,6 +15,7 @@ from burnx.runtime.devices.cpu.kept.entries import Constants, Entries, find_entr
 from burnx.runtime.devices.cpu.kept.identity import describe_plan, segment_key
 from burnx.runtime.devices.cpu.kept.natives import Find, Places, read_native, write_native
 from burnx.runtime.devices.cpu.kept.shared import SharedConstants, find_shared
+from burnx.runtime.devices.cpu.kept.sums import Sums
 from burnx.runtime.devices.cpu.native import Native
 
 Array = np.ndarray[Any, Any]
@@ -37,16 +38,18 @@ class Slot:
         entry = self.entries.read(self.name)
         if entry is None:
             return None
+        sums = Sums()
         find: dict[str, Find] = {
             "kept": lambda number: entry.constants,
             "given": lambda number: as_bytes(self.constants[number]),
-            "shared": partial(find_shared, self.entries),
+            "shared": partial(find_shared, self.entries, sums),
         }
         ends = (self.segment.inputs, self.segment.outputs)
         try:
-            return read_native(entry.head, entry.read_body, ends, find, threads)
+            found = read_native(entry.head, entry.read_body, ends, find, threads)
         except (LookupError, TypeError, ValueError, BurnxError):
-            return None
+            found = None
+        return None if sums.settle() else found
 
     def keep(self, native: Native) -> None:
         """Keep native code that has run."""

@@ -15,6 +15,7 @@ import numpy as np
 from burnx.dtype import DTYPES, dtype_name
 from burnx.runtime.devices.cpu.kept.entries import CONSTANT, Entries, Entry, Shared
 from burnx.runtime.devices.cpu.kept.identity import ArrayKeys, constant_key, describe_plan
+from burnx.runtime.devices.cpu.kept.sums import Sums
 
 if TYPE_CHECKING:
     from burnx.fusion.weights import Make
@@ -31,6 +32,8 @@ class SharedConstants:
     keys: ArrayKeys = field(default_factory=ArrayKeys)
     made: dict[int, Shared] = field(default_factory=dict)
     _named: dict[str, tuple[Array, str]] = field(default_factory=dict)
+    _sums: Sums = field(default_factory=Sums)
+    _damaged: set[str] = field(default_factory=set)
 
     def derive(self, recipe: Sequence[object], source: Array, make: Make) -> tuple[Array, str]:
         """What was made of ``source`` at an earlier time, or is made now: it is to be kept."""
@@ -39,7 +42,9 @@ class SharedConstants:
         name = constant_key(list(recipe), self.keys.find(source))
         if name in self._named:
             return self._named[name]
-        entry = self.entries.read(name, CONSTANT)
+        entry = None
+        if name not in self._damaged:
+            entry = self.entries.read(name, CONSTANT, self._sums)
         found = None if entry is None else _read_array(entry)
         array, note = make() if found is None else found
         file = self.keys.file_of(source)
@@ -48,6 +53,14 @@ class SharedConstants:
         self.made[id(array)] = Shared(name, array, head, is_kept=found is not None)
         self._named[name] = array, note
         return array, note
+
+    def settle(self) -> bool:
+        """Whether all that was taken is as it was kept; else what took it is to be made again, and takes no such."""
+        damaged = self._sums.settle()
+        self._damaged |= damaged
+        self.made = {at: each for at, each in self.made.items() if each.name not in damaged}
+        self._named = {name: each for name, each in self._named.items() if name not in damaged}
+        return not damaged
 
     def place(self, array: Array) -> list[Any] | None:
         """Where an array is to lie; None for one that is too small for an entry of its own."""
@@ -61,12 +74,12 @@ class SharedConstants:
         return ["shared", self.made[id(array)].name, 0]
 
 
-def find_shared(entries: Entries, name: str) -> Array:
-    """The bytes of a shared constant.
+def find_shared(entries: Entries, sums: Sums, name: str) -> Array:
+    """The bytes of a shared constant, which ``sums`` has yet to settle.
 
     Raises: LookupError if it is not there any more.
     """
-    entry = entries.read(name, CONSTANT)
+    entry = entries.read(name, CONSTANT, sums)
     if entry is None:
         raise LookupError(f"constant {name} is gone")
     return entry.constants
