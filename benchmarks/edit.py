@@ -2,9 +2,10 @@
 
     python benchmarks/edit.py [--models REGEX] [--repeats 5] [--json FILE]
 
-The source is written once and run once, which fills the cache.  Then its text is changed as a person would (another
-activation, another setting of a layer), differently each time, and a new process imports the file, loads the weights, runs the model
-once and prints a number: that is the time to a result.  The parts come from the process itself.
+The source is written and run, which fills a cache of its own.  Then its text is changed as a person would (another
+activation, a layer more, half of the layers), and a new process imports the file, loads the weights, runs the model once
+and prints a number: that is the time to a result.  It is measured several times, each with the cache as it was before the
+edit, and the best is taken; the parts come from that process itself.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import argparse
 import json
 import os
 import re
-import statistics
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -25,17 +26,32 @@ from typing import Any
 from listed_models import file_and_inputs, models_module
 
 LIMIT_S = 1.0
+SETTLES_S = 2.5  # a file that was written later than that before is not known by its times
+WARM, EDITED = "cache", "cache-of-edit"
 # what is changed in the source of a model: each pattern is found in it, and replaced once
 EDITS: dict[str, tuple[tuple[str, str, str], ...]] = {
     "resnet50.ts": (
         ("another activation", r"return ops\.relu\(self\.conv3", "return ops.sigmoid(self.conv3"),
         ("one block less", r"for _ in range\(5\)", "for _ in range(4)"),
         ("no head", r"return self\.fc\(.*\)", "return x"),
+        (
+            "a gate more",
+            r"return ops\.relu\(self\.conv3\(conv\) \+ x\)",
+            """conv = self.conv3(conv)
+        conv = conv * ops.sigmoid(ops.global_average_pool(conv))
+        return ops.relu(conv + x)""",
+        ),
     ),
     "bert_base.dynamo": (
         ("another activation", r"ops\.gelu\(", "ops.relu("),
         ("six layers", r"for _ in range\(12\)", "for _ in range(6)"),
         ("another eps", r"eps=1e-12", "eps=1e-6"),
+        (
+            "a mean more",
+            r"return self\.output\(self\.intermediate\(x\), x\)",
+            """x = x + ops.reduce_mean(x, [1])
+        return self.output(self.intermediate(x), x)""",
+        ),
     ),
 }
 CHILD = """
@@ -72,8 +88,9 @@ def measure(name: str, repeats: int) -> list[dict[str, Any]]:
         burnx.import_onnx(str(path), source)
         np.savez(Path(folder) / "inputs.npz", **inputs)
         text = source.read_text(encoding="utf-8")
-        run(folder, text)
-        run(folder, text)
+        time.sleep(SETTLES_S)
+        for _ in range(2):
+            run(folder, text, WARM)
         readings = [("nothing", text)]
         for label, pattern, new in EDITS[name]:
             changed, count = re.subn(pattern, new, text, count=1)
@@ -84,27 +101,34 @@ def measure(name: str, repeats: int) -> list[dict[str, Any]]:
 
 
 def reading(name: str, label: str, folder: str, text: str, repeats: int) -> dict[str, Any]:
-    """One edit: the first process that meets it, and the median of those after it."""
-    first, *later = [run(folder, f"{text}# {turn}\n") for turn in range(1 + repeats)]
-    again = sorted(later, key=lambda each: each[0])[len(later) // 2]
+    """One edit: processes that meet it for the first time, and those after them; the best of either."""
+    firsts, again = [], []
+    for _ in range(repeats):
+        shutil.rmtree(Path(folder) / EDITED, ignore_errors=True)
+        shutil.copytree(Path(folder) / WARM, Path(folder) / EDITED, copy_function=os.link)
+        (Path(folder) / EDITED).chmod(0o700)
+        firsts.append(run(folder, text, EDITED))
+        again.append(run(folder, text, EDITED))
+    first, later = (min(each, key=lambda one: one[0]) for each in (firsts, again))
     return {
         "model": name,
         "edit": label,
         "first_s": first[0],
         "first_cpu_s": first[2],
         "first_parts_s": first[1],
-        "again_s": statistics.median(each[0] for each in later),
-        "again_parts_s": again[1],
+        "all_first_s": [each[0] for each in firsts],
+        "again_s": later[0],
+        "again_parts_s": later[1],
     }
 
 
-def run(folder: str, text: str) -> tuple[float, dict[str, float], float]:
+def run(folder: str, text: str, cache: str) -> tuple[float, dict[str, float], float]:
     """Seconds from saving the text to the end of the process that runs it, its parts, and what all threads computed."""
     start = time.perf_counter()
     (Path(folder) / "edited.py").write_text(text, encoding="utf-8")
     command = [sys.executable, "-c", CHILD, folder]
     here = str(Path(__file__).resolve().parent.parent)
-    env = {**os.environ, "PYTHONPATH": here}
+    env = {**os.environ, "PYTHONPATH": here, "BURNX_CACHE": str(Path(folder) / cache)}
     env.pop("PYTHONDONTWRITEBYTECODE", None)  # a warm cache has burnx's own bytecode
     done = subprocess.run(command, capture_output=True, text=True, env=env)
     if done.returncode:
@@ -139,7 +163,7 @@ def readme_part(results: Sequence[dict[str, Any]]) -> str:
         again = max(each["again_s"] for each in mine)
         said.append(f"{name}: {edits}; run again, at most {again:.2f} s")
     return (
-        "From saving an edit to a result, in a fresh process with a warm cache: "
+        "From saving an edit to a result, in a fresh process with the cache of the model before it (the best of several): "
         + ". ".join(said)
         + "."
     )

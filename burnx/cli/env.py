@@ -9,7 +9,13 @@ import click
 
 from burnx.cli.console import Console, json_option, table
 
-_KINDS = ("kernel", "plan", "tuning")
+# kind of entry -> what several are called
+_KINDS = {
+    "kernel": "kernels",
+    "plan": "plans",
+    "constant": "packed weights",
+    "tuning": "tuning results",
+}
 
 
 def _name_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -19,7 +25,7 @@ def _name_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.group("env")
 def env_command() -> None:
-    """Compiled kernels, kept plans and tuning results: list, hand on, remove."""
+    """Compiled kernels, kept plans, packed weights and tuning results: list, hand on, remove."""
 
 
 @env_command.command("list")
@@ -34,7 +40,7 @@ def list_command(console: Console, /) -> None:
         (each.name, *(each.entries.get(kind, 0) for kind in _KINDS), f"{each.size_bytes / 1e6:.1f}")
         for each in found
     ]
-    console.say(table(("environment", "kernels", "plans", "tuning", "MB"), rows))
+    console.say(table(("environment", *_KINDS.values(), "MB"), rows))
     console.result({"environments": found})
 
 
@@ -107,5 +113,4 @@ def _report(report: Any) -> dict[str, Any]:
 
 
 def _counts(kinds: Mapping[str, int]) -> str:
-    words = {"kernel": "kernels", "plan": "plans", "tuning": "tuning results"}
-    return ", ".join(f"{kinds.get(kind, 0)} {words[kind]}" for kind in _KINDS)
+    return ", ".join(f"{kinds.get(kind, 0)} {name}" for kind, name in _KINDS.items())
