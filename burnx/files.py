@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -50,7 +49,7 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[
     """
     target = Path(os.path.realpath(path))
     special = target.exists() and not target.is_file()
-    part = target.with_name(f".{target.name[:80]}.{secrets.token_hex(6)}.part")
+    part = target.with_name(f".{target.name[:80]}.{os.urandom(6).hex()}.part")
     file = _open_for_write(target if special else part, target, mode)
     try:
         with file:

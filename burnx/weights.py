@@ -12,7 +12,6 @@ import mmap
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from math import prod
 from pathlib import Path
 from typing import IO, Any, TypeAlias
@@ -101,6 +100,8 @@ class Weights(Mapping[str, Array]):
     def __getitem__(self, name: str) -> Array:
         spec = self.specs.get(name)
         if spec is None:
+            from difflib import get_close_matches
+
             close = get_close_matches(name, self.specs, 1)
             hint = f"; did you mean {close[0]!r}?" if close else ""
             raise TensorNotFound(f"file {str(self.path)!r} has no tensor {name!r}{hint}")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
 
@@ -158,6 +157,8 @@ def __getattr__(name: str) -> Any:
     if name in _modules():
         raise AttributeError(f"burnx.ops has not imported {name!r}")
     if name.startswith("_") or name not in _names():
+        from difflib import get_close_matches
+
         close = [] if name.startswith("_") else get_close_matches(name, _names(), 1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise AttributeError(f"burnx.ops has no operator {name!r}{hint}")

@@ -7,7 +7,6 @@ from typing import Any, cast
 
 from burnx import waist
 from burnx.errors import ModelError
-from burnx.gradients import gradients
 from burnx.graph import Graph
 from burnx.ops.kinds import T1, T2
 from burnx.ops.operator import REQUIRED, operator
@@ -43,6 +42,8 @@ def gradient(
         if len(results) != 1:
             raise ModelError(f"Gradient differentiates one tensor, not {len(results)}")
         return results[0]
+
+    from burnx.gradients import gradients  # rarely needed
 
     return gradients(run, inputs[:count], inputs[count:])
 

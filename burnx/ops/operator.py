@@ -90,8 +90,17 @@ class Operator:
     ranks: Ranks = field(default_factory=dict)
     domains: Mapping[str, str] = field(default_factory=dict)
     arrays: frozenset[str] = frozenset()
-    __doc__: str | None = None
-    __signature__: inspect.Signature | None = None
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """What tools ask for that show how something is called."""
+        return inspect.signature(self.function)
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        """What help() shows of an object: nothing but this text."""
+        text = f"{self.name}{self.__signature__}\n\n{self.function.__doc__ or ''}"
+        return text.rstrip()
 
     @property
     def qualified(self) -> str:
@@ -391,9 +400,6 @@ def operator(
                 each.name for each in kinds if str(each.annotation).startswith("Array")
             ),
         )
-        # help() shows only the text of an object, other tools ask for the signature
-        entry.__signature__ = signature
-        entry.__doc__ = f"{function.__name__}{signature}\n\n{function.__doc__ or ''}".rstrip()
         if _TABLE.setdefault((domain, op_type), entry) is not entry:
             raise UsageError(f"an operator is registered once: there is {entry.qualified} already")
         return entry

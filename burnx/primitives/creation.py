@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 
@@ -52,7 +53,8 @@ def evaluate_size_of(x: Array) -> Array:
     return np.broadcast_to(np.False_, (size,))
 
 
-_Draw = Callable[[np.random.Generator, tuple[int, ...], float, float], Array]
+# as text: numpy.random is only imported by who draws
+_Draw: TypeAlias = "Callable[[np.random.Generator, tuple[int, ...], float, float], Array]"
 _DRAWS: dict[str, _Draw] = {
     "uniform": lambda generator, shape, low, high: generator.uniform(low, high, shape),
     "normal": lambda generator, shape, mean, scale: generator.normal(mean, scale, shape),

@@ -11,7 +11,6 @@ import json
 import os
 import re
 import stat
-import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -148,9 +147,10 @@ def write_entry(path: str) -> Iterator[IO[bytes]]:
 
     Raises: OSError, and then there is nothing new.
     """
-    handle, name = tempfile.mkstemp(prefix=PART, dir=os.path.dirname(path))
+    name = os.path.join(os.path.dirname(path), PART + os.urandom(8).hex())
+    new = open(name, "xb", opener=_open_for_us)  # noqa: SIM115  (closed below; a name that is there is not ours)
     try:
-        with os.fdopen(handle, "wb") as file:
+        with new as file:
             yield file
         os.replace(name, path)
     except BaseException:
@@ -169,6 +169,10 @@ def open_ours(path: str) -> Iterator[IO[bytes]]:
         if not _is_ours(os.fstat(file.fileno())):
             raise PermissionError(f"others may write to {path!r}")
         yield file
+
+
+def _open_for_us(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _open_plain(path: str, flags: int) -> int:

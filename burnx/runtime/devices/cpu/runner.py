@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -137,6 +136,8 @@ def _keep(made: Prepared) -> None:
         try:
             keep()
         except Exception:  # what cannot be kept still ran; the log says why
+            import logging
+
             logging.getLogger(__name__).warning("a plan was not kept", exc_info=True)
 
 
