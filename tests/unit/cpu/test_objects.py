@@ -227,7 +227,7 @@ def test_a_folder_that_cannot_be_written_to_is_no_cache(
 
     first, second = Text(7), Text(8)
     load_kernel(first.key, first, find_target())
-    monkeypatch.setattr(kept_files.tempfile, "mkstemp", refuse)
+    monkeypatch.setattr(kept_files, "_open_for_us", refuse)
     forget_loaded()
     assert CALL(load_kernel(first.key, first, find_target()))(1) == 8
     assert CALL(load_kernel(second.key, second, find_target()))(1) == 9
