@@ -34,6 +34,7 @@ from burnx.codegen.results import crowded, role_of, uses_of
 from burnx.codegen.roles import plain_word
 from burnx.codegen.selfpath import self_path
 from burnx.codegen.spelling import spell
+from burnx.codegen.stacking import stacked
 from burnx.graph import Node, Value
 from burnx.ops import find
 from burnx.structure.runs import Growth, Round, Run, find_runs, inputs_of, values_of
@@ -293,6 +294,8 @@ class Block:
             from burnx.codegen.flow import flow_call
 
             return flow_call(self, item.node)
+        if (joined := stacked(self, item.node)) is not None:
+            return joined
         given: list[ast.expr | None] = [
             None if value is None else self.value(value, item.node, place)
             for place, value in enumerate(item.node.inputs)

@@ -159,5 +159,5 @@ def _name(places: Places, root: Call) -> None:
             word = name
             if is_place(name[:1]):
                 kind = kinds.get((*parent, name))
-                word = f"part_{name}" if kind is None else kind
+                word = f"{kind or 'part'}_{name}" if kind is None or not is_place(name) else kind
             places.attributes[*parent, name] = scope.fresh(word)

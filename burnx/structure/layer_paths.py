@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 
 from burnx.graph import Node, Value, uses
 from burnx.structure.layer_reading import Layer
+from burnx.structure.layer_roles import layer_roles
 from burnx.structure.layers import layer_word
-from burnx.structure.paths import is_place, snake_case
+from burnx.structure.paths import is_place, snake_case, split_weight
 from burnx.structure.scopes import Path, Scopes, common_path
 
 # what tools that quantize append to the name of a weight
@@ -23,7 +24,8 @@ class LayerPaths:
     """The paths of the layers of a graph as they are found; ``users`` says which nodes read a value.
 
     ``crowds`` counts the layers of each scope, ``inside`` all nodes in it and below it; ``doors`` are layers that round
-    what a block of a list takes, as all of its list do, and the blocks; ``lodgers`` layers that had lost their scope.
+    what a block of a list takes, as all of its list do, and the blocks; ``lodgers`` layers that had lost their scope;
+    ``roles`` what layers are for, as far as the graph tells.
     """
 
     scopes: Scopes
@@ -32,6 +34,7 @@ class LayerPaths:
     inside: Counter[Path] = field(default_factory=Counter)
     doors: dict[Node, Path] = field(default_factory=dict)
     lodgers: set[Node] = field(default_factory=set)
+    roles: Mapping[Node, str] = field(default_factory=dict)
     made: dict[Node, Path] = field(default_factory=dict)
     taken: dict[Path, tuple[object, ...]] = field(default_factory=dict)
     above: set[Path] = field(default_factory=set)
@@ -49,7 +52,7 @@ class LayerPaths:
         named = self.by_weights(layer, scope)
         if named:
             return named
-        base = layer_base(layer.kind)
+        base = self.roles.get(node) or layer_base(layer.kind)
         if not scope:
             return (base,)
         is_own = self.crowds[scope] == 1 and node not in self.lodgers
@@ -87,10 +90,11 @@ class LayerPaths:
             bare = _STORED.sub("", leaf) if is_plain else leaf
             if prefix and bare in layer.fields:
                 return prefix
-        for prefix, leaf in names[:1]:
-            if prefix and leaf.endswith("_weight"):
-                return (*prefix, leaf.removesuffix("_weight"))
-        return ()
+        weight = layer.fields.get("weight")
+        is_own = weight is not None and (not scope or len(self.users[weight]) == 1)
+        return (
+            self.scopes.settle(split_weight(weight.name)) if weight is not None and is_own else ()
+        )
 
     def _free(self, layer: Layer, wanted: Path) -> Path:
         """The wanted path, or one like it that no other layer has; equal layers are one."""
@@ -118,7 +122,7 @@ def layer_paths(
     users: Mapping[Value, set[Node]],
 ) -> LayerPaths:
     """What the paths of layers follow from; layers that lost their scope are given the block of a list around them."""
-    found = LayerPaths(scopes, users)
+    found = LayerPaths(scopes, users, roles=layer_roles(nodes, layers, users))
     for node in nodes:
         layer = layers.get(node)
         if layer is None or layer.word or scopes.of(node) or found.by_weights(layer, ()):
