@@ -12,11 +12,12 @@ from burnx.structure.layer_reading import Layer
 from burnx.structure.layer_roles import layer_roles
 from burnx.structure.layers import layer_word
 from burnx.structure.paths import is_place, snake_case, split_weight
+from burnx.structure.rounding_roles import rounding_roles
 from burnx.structure.scopes import Path, Scopes, common_path
 
 # what tools that quantize append to the name of a weight
 _STORED = re.compile(r"_(q|quantized|scales?|zero_points?|Q\d|qweight)$")
-_MANNER = re.compile(r"^(Dynamic)?Quant|^QLinear|NBits$")
+_MANNER = re.compile(r"^(Dynamic)?Quant|^QLinear|^Integer|NBits$")
 
 
 @dataclass(slots=True)
@@ -69,6 +70,8 @@ class LayerPaths:
         giver = None if value is None else value.producer
         if layer.kind != "FakeQuantize":
             return (*scope, layer.word)
+        if node in self.roles:
+            return (*scope, self.roles[node])
         if giver is None:
             return (layer.word,)
         if node in self.doors:
@@ -83,7 +86,7 @@ class LayerPaths:
         names = [
             self.scopes.split(value.name)
             for value in layer.fields.values()
-            if "::" not in value.name and (not scope or len(self.users[value]) == 1)
+            if "::" not in value.name and (not scope or len(self.users.get(value, ())) <= 1)
         ]
         for prefix, leaf in names:
             is_plain = "/" not in prefix[0] if prefix else False
@@ -91,7 +94,7 @@ class LayerPaths:
             if prefix and bare in layer.fields:
                 return prefix
         weight = layer.fields.get("weight")
-        is_own = weight is not None and (not scope or len(self.users[weight]) == 1)
+        is_own = weight is not None and (not scope or len(self.users.get(weight, ())) <= 1)
         return (
             self.scopes.settle(split_weight(weight.name)) if weight is not None and is_own else ()
         )
@@ -122,7 +125,8 @@ def layer_paths(
     users: Mapping[Value, set[Node]],
 ) -> LayerPaths:
     """What the paths of layers follow from; layers that lost their scope are given the block of a list around them."""
-    found = LayerPaths(scopes, users, roles=layer_roles(nodes, layers, users))
+    roles = layer_roles(nodes, layers, users) | rounding_roles(nodes, users)
+    found = LayerPaths(scopes, users, roles=roles)
     for node in nodes:
         layer = layers.get(node)
         if layer is None or layer.word or scopes.of(node) or found.by_weights(layer, ()):
