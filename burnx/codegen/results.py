@@ -12,7 +12,7 @@ from burnx.structure.tree import Call, Item, LayerCall, Op, nodes_of, writes
 
 # what operators give whose own name is none for it
 _WORDS = """
-    best: ArgMax; both: And; chosen: Where; context: Attention GroupQueryAttention MultiHeadAttention;
+    best: ArgMax; both: And; chosen: Where; filled: ConstantOfShape; context: Attention GroupQueryAttention MultiHeadAttention;
     direction: LpNormalization; either: Or; highest: ReduceMax; inverse: Not; is_equal: Equal;
     is_greater: Greater GreaterOrEqual; is_less: Less LessOrEqual; joined: Concat; larger: Max; least: ArgMin;
     lowest: ReduceMin; magnitude: Abs; mean: ReduceMean; negative: Neg; part: Split;
