@@ -49,11 +49,11 @@ def is_unset(value: Any) -> bool:
 
 
 def plain(place: str, word: str, reason: str, value: Any) -> Any:
-    """What decides in a statement that stays Python's.
+    """What decides where it stays Python's.
 
-    Raises: TraceError if it is a tensor whose value is not known.
+    Raises: TraceError if it is a tensor; in an expression or assert, if the tensor's value is not known.
     """
-    if isinstance(value, Tensor) and word != "for":
+    if isinstance(value, Tensor) and word not in ("if", "while", "for"):
         with suppress(TraceError):
             return bool(value)
     if isinstance(value, (Tensor, Items)) or source_of(value) is not None:

@@ -294,7 +294,7 @@ class Block:
         if item.node.operator in FLOW:
             from burnx.codegen.flow import flow_call
 
-            return flow_call(self, item.node)
+            return flow_call(self, item)
         if (joined := stacked(self, item.node)) is not None:
             return joined
         given: list[ast.expr | None] = [

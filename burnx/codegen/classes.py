@@ -38,7 +38,7 @@ from burnx.structure.paths import is_place
 from burnx.structure.scopes import Path
 from burnx.structure.sequences import find_sequences
 from burnx.structure.tree import Call as ModuleCall
-from burnx.structure.tree import Item, LayerCall, nodes_of, only_joins
+from burnx.structure.tree import Item, LayerCall, nodes_of, only_joins, with_inside
 from burnx.types import TensorType
 
 _COUNTED = re.compile(r"\d+([a-z](?=[A-Z]|$))?")  # the number in a name: Stage3, Block4a
@@ -201,6 +201,7 @@ class Classes:
 
     def _collect(self, owner: Path, items: Sequence[Item], made: dict[Path, ast.expr]) -> None:
         inner_classes = [item.path for item in items if isinstance(item, ModuleCall)]
+        items = list(with_inside(items))
         for item in items:
             if isinstance(item, LayerCall):
                 made.setdefault(item.path, _layer(item.layer))

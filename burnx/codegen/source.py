@@ -28,7 +28,7 @@ from burnx.errors import UnsupportedError
 from burnx.graph import Graph, Node, Value, constant_value
 from burnx.structure.scopes import Scopes, read_scopes
 from burnx.structure.tree import Call as ModuleCall
-from burnx.structure.tree import Item, LayerCall, Op, build_tree
+from burnx.structure.tree import Item, LayerCall, Op, build_tree, with_inside
 from burnx.types import MapType, OptionalType, SequenceType, TensorType, Type
 
 LONGEST_DIM = 50  # characters of a dimension that the head of a file says
@@ -109,7 +109,7 @@ def kept_constants(graph: Graph, root: ModuleCall) -> set[Value]:
 
 
 def _items(call: ModuleCall) -> Iterator[Item]:
-    for item in call.items:
+    for item in with_inside(call.items):
         yield item
         if isinstance(item, ModuleCall):
             yield from _items(item)

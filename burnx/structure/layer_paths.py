@@ -46,6 +46,25 @@ class LayerPaths:
         self.made[node] = path
         return path
 
+    def find_inside(self, node: Node, layer: Layer, owner: Path) -> Path:
+        """The path of a layer in a branch or loop of the class at ``owner``: its nodes have no scopes."""
+        wanted = self.by_weights(layer, ()) or self._by_prefix(layer)
+        if len(wanted) <= len(owner) or wanted[: len(owner)] != owner:
+            wanted = (*owner, layer.word or layer_base(layer.kind))
+        path = self._free(layer, wanted)
+        self.made[node] = path
+        return path
+
+    def _by_prefix(self, layer: Layer) -> Path:
+        """The module that a weight's name says, whatever the weight is called there."""
+        weight = layer.fields.get("weight")
+        if weight is None or "::" in weight.name or "/" in weight.name:
+            return ()
+        prefix, leaf = self.scopes.split(weight.name)
+        part = leaf.removeprefix("weight_")
+        is_part = prefix and part != leaf and "recurrence" not in layer.fields
+        return (*prefix, part) if is_part else prefix
+
     def _wanted(self, node: Node, layer: Layer) -> Path:
         scope = self.scopes.of(node)
         if layer.word:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import GraphProto, numpy_helper
 from test_generated_source import agrees
 from test_scope_names import parsed
 
@@ -187,3 +188,58 @@ def test_what_is_stacked_is_split_in_equal_parts_and_starts_as_zeros(tmp_path: P
     assert "ops.split(x, axis=2, outputs=2)" in text
     assert "stack([" in text and "axis=3)" in text
     assert "value=ops.array([0.0])" not in text
+
+
+BRANCHES = """
+agraph (float[1, 2, 5] x, bool c) => (float y)
+<int64 turns = {3}, bool go = {1}>
+{
+    y = If (c) <
+        then_branch = one () => (t) {
+            a = Conv <kernel_shape = [3], pads = [1, 1]> (x, small__stft__basis, small__stft__bias)
+            b = Relu (a)
+            n = Shape (b)
+            last, t = Loop (turns, go, b) <body = step (int64 i, bool d, s) => (d2, s2, o) {
+                s2 = Conv <kernel_shape = [1]> (s, small__mix__weight, small__mix__bias)
+                o = Tanh (s2)
+                d2 = Identity (d)
+            }>
+        },
+        else_branch = two () => (e) {
+            f = Conv <kernel_shape = [3], pads = [1, 1]> (x, large__stft__basis)
+            g = Unsqueeze (f, first)
+            e = Concat <axis = 0> (g, g, g)
+        }
+    >
+}
+"""
+
+
+def test_layers_in_branches_and_loops_are_layers(tmp_path: Path) -> None:
+    model = parsed(BRANCHES.replace("int64 turns", "int64[1] first = {0}, int64 turns"))
+    sizes = {
+        "small.stft.basis": (2, 2, 3),
+        "small.stft.bias": (2,),
+        "small.mix.weight": (2, 2, 1),
+        "small.mix.bias": (2,),
+        "large.stft.basis": (2, 2, 3),
+    }
+    for name, shape in sizes.items():
+        array = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
+        model.graph.initializer.append(numpy_helper.from_array(array, name))
+    rename(model.graph)
+    x = np.random.default_rng(2).standard_normal((1, 2, 5)).astype(np.float32)
+    feeds = [{"x": x, "c": np.array(flag)} for flag in (True, False)]
+    text = agrees(model, tmp_path, *feeds)
+    assert "stft=nn.Conv1d(2, 2, 3, padding=1), mix=nn.Conv1d(2, 2, 1)" in text
+    assert "self.large = nn.Container(stft=nn.Conv1d(2, 2, 3, padding=1, bias=False))" in text
+    assert "self.small.mix(" in text and "ops.conv(" not in text
+
+
+def rename(graph: GraphProto) -> None:
+    """Dots, which the text of a model does not have, in what nodes read."""
+    for node in graph.node:
+        node.input[:] = [name.replace("__", ".") for name in node.input]
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                rename(attribute.g)
