@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
+from types import FrameType
 from typing import Any, Protocol
 
 import numpy as np
@@ -321,12 +322,24 @@ def to_numpy(value: Any) -> Any:
     return value.numpy() if isinstance(value, Tensor) else value
 
 
+SCRIPTED = "_burnx_scripted"  # a name of code that ``script`` rewrote
 _HERE = str(Path(__file__).parent)
+
+
+def _calling() -> FrameType:
+    """The innermost frame whose code is not burnx's own."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
+        frame = frame.f_back
+    return frame
+
+
+def is_caller_scripted() -> bool:
+    """Whether the innermost code that is not burnx's own was rewritten by ``script``."""
+    return SCRIPTED in _calling().f_code.co_names
 
 
 def caller() -> str:
     """``file.py:LINE`` of the innermost code that is not burnx's own."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
-        frame = frame.f_back
+    frame = _calling()
     return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"

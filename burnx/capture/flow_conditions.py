@@ -11,7 +11,12 @@ from burnx.capture.flow_syntax import SCOPES, has
 
 Made = TypeVar("Made", bound=ast.AST)
 RUNTIME = "_burnx_flow"
-_NOT_MOVED = (ast.NamedExpr, ast.Yield, ast.YieldFrom, ast.Await)
+_NOT_MOVED = {
+    ast.NamedExpr: "it assigns a name",
+    ast.Yield: "it holds a yield",
+    ast.YieldFrom: "it holds a yield",
+    ast.Await: "it holds an await",
+}
 _CANNOT_FAIL = (
     ast.Name,
     ast.Attribute,
@@ -37,6 +42,12 @@ def called(function: str, *args: ast.expr) -> ast.Call:
     return ast.Call(target, list(args), [])
 
 
+def guarded(file: str, node: ast.AST, test: ast.expr, word: str, reason: str) -> ast.expr:
+    """A condition that stays Python's: a tensor there is refused, and ``reason`` says why."""
+    place = ast.Constant(f"{file}:{getattr(node, 'lineno', test.lineno)}")
+    return _at(test, called("plain", place, ast.Constant(word), ast.Constant(reason), test))
+
+
 class Conditions(ast.NodeTransformer):
     """Rewrites the deciding expressions in one expression."""
 
@@ -44,18 +55,23 @@ class Conditions(ast.NodeTransformer):
         self.file = file
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
-        if has(node, *_NOT_MOVED):
-            return node
+        stays = _reason(node)
         self.generic_visit(node)
+        if stays:
+            node.test = guarded(self.file, node, node.test, "if else", stays)
+            return node
         sides = (_later(node.body), _later(node.orelse))
         return _at(node, called("choose", self._place(node), node.test, *sides))
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
-        if has(node, *_NOT_MOVED):
-            return node
-        certain = all(_cannot_fail(each) for each in node.values[1:])
+        stays, certain = _reason(node), all(_cannot_fail(each) for each in node.values[1:])
         self.generic_visit(node)
-        function = "both" if isinstance(node.op, ast.And) else "either"
+        word, function = ("and", "both") if isinstance(node.op, ast.And) else ("or", "either")
+        if stays:
+            # the last one is not asked, but given
+            asked = (guarded(self.file, node, each, word, stays) for each in node.values[:-1])
+            node.values = [*asked, node.values[-1]]
+            return node
         values = [_later(each) for each in node.values]
         return _at(node, called(function, self._place(node), ast.Constant(certain), *values))
 
@@ -68,7 +84,7 @@ class Conditions(ast.NodeTransformer):
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         """``a < b < c`` is ``a < b and b < c``; what is no name is worked out once, before."""
         middle = node.comparators[:-1]
-        if not middle or has(node, *_NOT_MOVED):
+        if not middle or _reason(node):
             self.generic_visit(node)
             return node
         if all(isinstance(each, _SIMPLE) for each in middle):
@@ -91,6 +107,14 @@ class Conditions(ast.NodeTransformer):
         ]
         return self.visit_BoolOp(_at(node, ast.BoolOp(ast.And(), parts)))
 
+    def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
+        self.generic_visit(node)
+        why = "what it leaves out changes how many items there are"
+        node.ifs = [
+            guarded(self.file, each, each, "if of a comprehension", why) for each in node.ifs
+        ]
+        return node
+
     def generic_visit(self, node: ast.AST) -> ast.AST:
         if isinstance(node, SCOPES) and not isinstance(node, ast.Lambda):
             return node
@@ -98,6 +122,11 @@ class Conditions(ast.NodeTransformer):
 
     def _place(self, node: ast.expr) -> ast.expr:
         return ast.Constant(f"{self.file}:{node.lineno}")
+
+
+def _reason(node: ast.expr) -> str:
+    """Why an expression has to stay Python's; "" if its parts may become functions."""
+    return next((why for kind, why in _NOT_MOVED.items() if has(node, kind)), "")
 
 
 def _later(value: ast.expr) -> ast.expr:

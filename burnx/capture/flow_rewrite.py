@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from burnx.capture.flow_conditions import Conditions, arguments, called
+from burnx.capture.flow_conditions import Conditions, arguments, called, guarded
 from burnx.capture.flow_jumps import moved_in, only_at_ends, without_jumps
 from burnx.capture.flow_syntax import (
     Targets,
@@ -89,6 +89,8 @@ class Rewriter:
                 self.bound.add(stmt.name)
                 return [stmt]
         self._expressions(stmt)
+        if isinstance(stmt, ast.Assert):
+            stmt.test = guarded(self.file, stmt, stmt.test, "assert", "a graph cannot fail")
         self._inner_blocks(stmt, after, targets)
         for handler in getattr(stmt, "handlers", ()):
             again = ast.copy_location(ast.Expr(called("unless_refused")), handler)
@@ -115,6 +117,9 @@ class Rewriter:
         everything = after | reads(stmt) | targets.after | targets.head
         before, self.tried = self.tried, self.tried or bool(getattr(stmt, "handlers", ()))
         for part in (stmt, *getattr(stmt, "handlers", ()), *getattr(stmt, "cases", ())):
+            if isinstance(part, ast.match_case) and part.guard is not None:
+                visited: Any = Conditions(self.file).visit(part.guard)
+                part.guard = guarded(self.file, visited, visited, "case", "match stays Python's")
             for key in ("body", "orelse", "finalbody"):
                 body = getattr(part, key, None)
                 if body and isinstance(body[0], ast.stmt):
@@ -134,7 +139,7 @@ class Rewriter:
         kinds = (ast.Break, ast.Continue) if is_end else (ast.Break, ast.Continue, ast.Return)
         reason = self._reason(stmt, kinds)
         if reason:
-            stmt.test = self._guarded(stmt, test, "if", reason)
+            stmt.test = guarded(self.file, stmt, test, "if", reason)
             self._inner_blocks(stmt, after, targets)
             return [stmt]
         returns = is_end and has(stmt, ast.Return)
@@ -176,11 +181,6 @@ class Rewriter:
             return "it stands in a try whose handlers would see the errors of what is not taken"
         foreign = stores(stmt) & self.outer
         return f"it assigns {min(foreign)!r} of the code around the function" if foreign else ""
-
-    def _guarded(self, stmt: ast.stmt, test: ast.expr, word: str, reason: str) -> ast.expr:
-        place = ast.Constant(f"{self.file}:{stmt.lineno}")
-        whole = called("plain", place, ast.Constant(word), ast.Constant(reason), test)
-        return ast.fix_missing_locations(ast.copy_location(whole, test))
 
     # ---------------------------------------------------------------- loops
     def loop(self, stmt: ast.For | ast.While, after: frozenset[str]) -> list[ast.stmt]:
@@ -249,9 +249,9 @@ class Rewriter:
     ) -> list[ast.stmt]:
         if isinstance(stmt, ast.While):
             test = Conditions(self.file).visit(stmt.test)
-            stmt.test = self._guarded(stmt, test, "while", reason)
+            stmt.test = guarded(self.file, stmt, test, "while", reason)
         else:
-            stmt.iter = self._guarded(stmt, _items(self.file, stmt.iter), "for", reason)
+            stmt.iter = guarded(self.file, stmt, _items(self.file, stmt.iter), "for", reason)
         side = self.inner(_targets(stmt))
         side.held += held(stmt.body)
         stmt.body = side.block(stmt.body, head, Targets(after, head), False)

@@ -19,8 +19,14 @@ from burnx.ops import operators as all_operators
 from burnx.ops.infer import infer_outputs
 from burnx.ops.operator import Operator
 from burnx.shape import Dim, Expr, Shape, symbol, symbol_name, symbols
-from burnx.tensor import AMBIENT, Array, Tensor, caller
+from burnx.tensor import AMBIENT, Array, Tensor, caller, is_caller_scripted
 from burnx.types import TensorType, Type
+
+_PLAIN = "put @burnx.script on the function, or use burnx.cond, burnx.loop, burnx.scan or ops.where"
+_SCRIPTED = (
+    "@burnx.script captures if, while, for, and, or, not and if else, nothing else that decides; "
+    "use these, burnx.cond, burnx.loop, burnx.scan or ops.where"
+)
 
 
 @dataclass(slots=True, eq=False)
@@ -167,7 +173,7 @@ class GraphRecorder:
             return value.known
         raise TraceError(
             f"{caller()}: {reason} needs the value of a tensor, which is not known while a model is captured; "
-            "put @burnx.script on the function, or use burnx.cond, burnx.loop, burnx.scan or ops.where"
+            + (_SCRIPTED if is_caller_scripted() else _PLAIN)
         )
 
     # ---------------------------------------------------------------- sizes as tensors

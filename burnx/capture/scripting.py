@@ -15,6 +15,7 @@ from burnx.capture import turns
 from burnx.capture.flow_conditions import RUNTIME
 from burnx.capture.flow_rewrite import Function, Rewriter
 from burnx.errors import CallError
+from burnx.tensor import SCRIPTED
 
 Called = TypeVar("Called", bound=Callable[..., Any])
 _FUTURES = 0x1FF0000  # the flags of a code object that ``from __future__ import`` sets
@@ -74,20 +75,27 @@ def _compiled(function: FunctionType, tree: Function) -> CodeType:
         if isinstance(given, ast.arg):
             given.annotation = None
     _spell_out(tree, function)
-    names = [ast.arg(name) for name in (*code.co_freevars, RUNTIME)]
+    # in a function that was rewritten as well the runtime is one of the variables around
+    names = [ast.arg(name) for name in dict.fromkeys((*code.co_freevars, RUNTIME))]
     factory = ast.FunctionDef(
         _FACTORY, ast.arguments([], names, None, [], [], None, []), [tree], []
     )
     module = ast.fix_missing_locations(ast.Module([ast.copy_location(factory, tree)], []))
     flags = code.co_flags & _FUTURES
     whole = compile(module, code.co_filename, "exec", flags=flags, dont_inherit=True)
-    found = _code_named(_code_named(whole, _FACTORY), code.co_name)
+    found = _marked(_code_named(_code_named(whole, _FACTORY), code.co_name))
     return found.replace(co_qualname=code.co_qualname, co_firstlineno=code.co_firstlineno)
 
 
 def _code_named(code: CodeType, name: str) -> CodeType:
     inner = (each for each in code.co_consts if isinstance(each, CodeType))
     return next(each for each in inner if each.co_name == name)
+
+
+def _marked(code: CodeType) -> CodeType:
+    """The code with a name that says it was rewritten, and so has what it makes functions of."""
+    parts = tuple(_marked(each) if isinstance(each, CodeType) else each for each in code.co_consts)
+    return code.replace(co_consts=parts, co_names=(*code.co_names, SCRIPTED))
 
 
 def _spell_out(tree: Function, function: FunctionType) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -48,10 +49,13 @@ def is_unset(value: Any) -> bool:
 
 
 def plain(place: str, word: str, reason: str, value: Any) -> Any:
-    """What decides in a statement that stays Python's.
+    """What decides where it stays Python's.
 
-    Raises: TraceError if it is a tensor.
+    Raises: TraceError if it is a tensor; in an expression or assert, if the tensor's value is not known.
     """
+    if isinstance(value, Tensor) and word not in ("if", "while", "for"):
+        with suppress(TraceError):
+            return bool(value)
     if isinstance(value, (Tensor, Items)) or source_of(value) is not None:
         raise _Refused(
             f"{place}: this {word} cannot be captured for a tensor, because {reason}; "
@@ -75,6 +79,12 @@ _ADVICE = {
     "if": "let both sides assign a variable or return, or use burnx.cond or ops.where",
     "while": "keep what is found in a variable and leave by break, or use burnx.loop",
     "for": "keep what is found in a variable and leave by break, or use burnx.loop or burnx.scan",
+    "if else": "assign before it, or use burnx.cond or ops.where",
+    "and": "assign before it, or use & on tensors",
+    "or": "assign before it, or use | on tensors",
+    "if of a comprehension": "choose items by ops.compress, or values by ops.where",
+    "assert": "check sizes and types instead, which are known while it is captured",
+    "case": "use if and elif",
 }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from burnx.cli.console import Console, json_option
-from burnx.cli.options import ModelRequest, lift_option
+from burnx.cli.options import ModelRequest, lift_option, parse_dim, seed_options
 from burnx.cli.rooms import import_model, inputs_for, is_weights, load_model
 from burnx.errors import UsageError, VerifyError
 
@@ -24,6 +24,7 @@ from burnx.errors import UsageError, VerifyError
 @lift_option
 @click.option("--force", is_flag=True, help="Write over a file that was edited or is foreign.")
 @click.option("--check", is_flag=True, help="Compare what was written with a direct run.")
+@seed_options
 @json_option
 @click.pass_obj
 def import_command(
@@ -34,7 +35,10 @@ def import_command(
 
     A checkpoint becomes a whole model if config.json beside it, or the names of its weights, tell a family that burnx
     knows; else a skeleton that says what to fill in.  Its weights stay where they are, unless --weights copies them.
+
+    --input, --dim and --seed say what --check runs it on.
     """
+    request = _checked_request(source, check, options)
     target = target or f"{legal_stem(source)}.py"
     if not target.endswith(".py"):
         raise UsageError(f"-o is a file called .py; found {target!r}")
@@ -45,7 +49,8 @@ def import_command(
     console.say(str(report))
     result: dict[str, Any] = {"file": target, "report": report}
     if check:
-        result["check"] = check_source(console, source, f"{target}:{options['name'] or 'Model'}")
+        written = f"{target}:{options['name'] or 'Model'}"
+        result["check"] = check_source(console, request, written)
     console.result(result)
 
 
@@ -57,20 +62,20 @@ def legal_stem(source: str) -> str:
     return f"_{stem}" if stem[0].isdigit() or keyword.iskeyword(stem) else stem
 
 
-def check_source(console: Console, source: str, written: str) -> dict[str, Any]:
-    """Compare what was written with a direct run and another engine; what was compared.
+def check_source(console: Console, request: ModelRequest, written: str) -> dict[str, Any]:
+    """Compare what was written with a direct run of the request and another engine; what was compared.
 
     Raises: VerifyError if they differ.
     """
     from burnx.conformance.engines import has_onnxruntime, judge_model
     from burnx.conformance.verify import compare_outputs
 
-    direct = load_model(ModelRequest(source))
-    inputs = inputs_for(direct, ModelRequest(source), console)
+    direct = load_model(request)
+    inputs = inputs_for(direct, request, console)
     outputs = load_model(ModelRequest(written)).run(dict(inputs))
     others = {"a direct run": direct.run(dict(inputs))}
     if has_onnxruntime():
-        judge, expected = judge_model(source, inputs)
+        judge, expected = judge_model(request.model, inputs)
         if judge.why:
             console.notice(f"compared with the {judge.name}, since {judge.why}")
         others[judge.name] = expected
@@ -79,6 +84,17 @@ def check_source(console: Console, source: str, written: str) -> dict[str, Any]:
             raise VerifyError(f"{written} differs from {name}, output {output!r}: {difference}")
     console.say(f"checked: {written} agrees with {' and '.join(others)}")
     return {"agrees_with": list(others)}
+
+
+def _checked_request(source: str, check: bool, options: dict[str, Any]) -> ModelRequest:
+    """What --check runs, its part of the options taken out of them.
+
+    Raises: UsageError if there is such an option without --check.
+    """
+    specs, dims, seed = (options.pop(name) for name in ("specs", "dims", "seed"))
+    if not check and (specs or dims or seed):
+        raise UsageError("--input, --dim and --seed say what --check runs on: add --check")
+    return ModelRequest(source, specs, dict(map(parse_dim, dims)), seed)
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:

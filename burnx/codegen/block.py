@@ -30,10 +30,11 @@ from burnx.codegen.literal import constant
 from burnx.codegen.loops import write_loop
 from burnx.codegen.names import BUILTINS, LOCAL_RESERVED, identifier
 from burnx.codegen.placing import Places
-from burnx.codegen.results import crowded, role_of, uses_of
+from burnx.codegen.results import crowded, has_own_name, role_of, uses_of
 from burnx.codegen.roles import plain_word
 from burnx.codegen.selfpath import self_path
 from burnx.codegen.spelling import spell
+from burnx.codegen.stacking import stacked
 from burnx.graph import Node, Value
 from burnx.ops import find
 from burnx.structure.runs import Growth, Round, Run, find_runs, inputs_of, values_of
@@ -79,6 +80,7 @@ class Block:
     captured: frozenset[str] = frozenset()
     parameters: set[str] = field(default_factory=set)
     left: Counter[Value] = field(default_factory=Counter)
+    total: Counter[Value] = field(default_factory=Counter)
     in_place: dict[Value, Item] = field(default_factory=dict)
     known_as: dict[Value, str] = field(default_factory=dict)
     named: dict[str, Source] = field(default_factory=dict)
@@ -98,6 +100,7 @@ class Block:
     def write(self, items: Sequence[Item], results: Sequence[Value]) -> None:
         """Every statement but the last, which gives the results."""
         self.left = count_uses(items, results)
+        self.total = self.left.copy()
         statements = [item for item in items if not is_macro(item)]
         self.known_as, self.named = uses_of(items), named_sizes(statements)
         parts = find_runs(statements, self.left, self.context.lists)
@@ -151,11 +154,8 @@ class Block:
                 self.bind(value, chosen, dying)
             else:
                 targets.append(name("_"))
-        types = [
-            type_text(value.type)
-            for value, is_used in zip(writes(item), used, strict=True)
-            if is_used
-        ]
+        pairs = zip(writes(item), used, strict=True)
+        types = [type_text(value.type) for value, is_used in pairs if is_used]
         target = targets[0] if len(targets) == 1 and not self._gives_tuple(item) else group(targets)
         self.statements.append(Assign(target, expr, ", ".join(dict.fromkeys(types))))
 
@@ -236,6 +236,8 @@ class Block:
         label = self.env[first]
         if label in self.captured or (label in self.parameters and label != "x"):
             return self.free_name("x", free)
+        if has_own_name(item, self.total, self.in_place):
+            return ""
         if label == "x" or _NEUTRAL.match(label):
             return label
         if label.isidentifier() and role_of(item, self.in_place) == "x":
@@ -292,7 +294,9 @@ class Block:
         if item.node.operator in FLOW:
             from burnx.codegen.flow import flow_call
 
-            return flow_call(self, item.node)
+            return flow_call(self, item)
+        if (joined := stacked(self, item.node)) is not None:
+            return joined
         given: list[ast.expr | None] = [
             None if value is None else self.value(value, item.node, place)
             for place, value in enumerate(item.node.inputs)

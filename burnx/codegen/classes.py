@@ -21,9 +21,9 @@ from burnx.codegen.listed import counted
 from burnx.codegen.literal import constant
 from burnx.codegen.names import LOCAL_RESERVED, Names, class_name
 from burnx.codegen.parameters import (
-    SIZES,
     Body,
     Number,
+    is_size,
     merge,
     outline,
     with_defaults,
@@ -38,9 +38,10 @@ from burnx.structure.paths import is_place
 from burnx.structure.scopes import Path
 from burnx.structure.sequences import find_sequences
 from burnx.structure.tree import Call as ModuleCall
-from burnx.structure.tree import Item, LayerCall, nodes_of, only_joins
+from burnx.structure.tree import Item, LayerCall, nodes_of, only_joins, with_inside
 from burnx.types import TensorType
 
+_COUNTED = re.compile(r"\d+([a-z](?=[A-Z]|$))?")  # the number in a name: Stage3, Block4a
 SEVERAL = 3  # equal modules in a row that are written once
 
 
@@ -200,6 +201,7 @@ class Classes:
 
     def _collect(self, owner: Path, items: Sequence[Item], made: dict[Path, ast.expr]) -> None:
         inner_classes = [item.path for item in items if isinstance(item, ModuleCall)]
+        items = list(with_inside(items))
         for item in items:
             if isinstance(item, LayerCall):
                 made.setdefault(item.path, _layer(item.layer))
@@ -222,7 +224,7 @@ class Classes:
         """The constructor call of a module: sizes by place, all else by name."""
         given = self.arguments[path]
         args = list(
-            itertools.takewhile(lambda item: item[0].rstrip("_0123456789") in SIZES, given.items())
+            itertools.takewhile(lambda item: is_size(item[0].rstrip("_0123456789")), given.items())
         )
         rest = dict(list(given.items())[len(args) :])
         return call(self.by_path[path], *(value for _, value in args), **rest)
@@ -282,7 +284,7 @@ def _shared(names: Sequence[str]) -> str:
     counts = Counter(names)
     if len(counts) == 1:
         return names[0]
-    plain = {re.sub(r"\d+", "", each) for each in counts}
+    plain = {_COUNTED.sub("", each) for each in counts}
     if len(plain) == 1:
         word = plain.pop()
         return "Block" if word in ("LayerBlock", "StageBlock", "BlockBlock") else word

@@ -57,15 +57,17 @@ def dim_text(dim: Dim | None) -> str:
     return "?" if text.startswith("_") or "(_" in text or " _" in text or "*_" in text else text
 
 
-def type_text(kind: Type) -> str:
-    """A type in a comment: the shape, and the dtype where it is not float32."""
+def type_text(kind: Type, longest: int = 1_000_000) -> str:
+    """A type in a comment: the shape, and the dtype where it is not float32; what is longer than that is ``...``."""
     if isinstance(kind, SequenceType):
-        return f"list of {type_text(kind.element)}"
+        return f"list of {type_text(kind.element, longest)}"
     if isinstance(kind, OptionalType):
-        return f"{type_text(kind.element)} or None"
+        return f"{type_text(kind.element, longest)} or None"
     if isinstance(kind, MapType):
         value = kind.value
         what = dtype_name(value.dtype) if isinstance(value, TensorType) else type_text(value)
         return f"map from {dtype_name(kind.key)} to {what}"
-    dims = "(...)" if kind.shape is None else f"({', '.join(dim_text(dim) for dim in kind.shape)})"
+    texts = [] if kind.shape is None else [dim_text(dim) for dim in kind.shape]
+    short = (text if len(text) <= longest else "..." for text in texts)
+    dims = "(...)" if kind.shape is None else f"({', '.join(short)})"
     return dims if kind.dtype == float32 else f"{dims} {dtype_name(kind.dtype)}"

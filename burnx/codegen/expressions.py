@@ -116,6 +116,13 @@ class _OnlyArgument(ast.NodeTransformer):
         return node
 
 
+def is_tensor(arg: ast.expr | None) -> bool:
+    """Whether an expression is a tensor: anything but a literal."""
+    if isinstance(arg, ast.Call):
+        return text(arg.func) not in ("ops.array", "float")
+    return not isinstance(arg, ast.Constant)
+
+
 def bare(expr: ast.expr) -> str:
     """``expr`` as Python, a tuple of two or more without parentheses."""
     if isinstance(expr, ast.Tuple) and len(expr.elts) > 1:

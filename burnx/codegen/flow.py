@@ -13,7 +13,7 @@ from burnx.codegen.literal import constant
 from burnx.codegen.spelling import spell
 from burnx.graph import Graph, Node, Value
 from burnx.structure.paths import snake_case
-from burnx.structure.tree import Op
+from burnx.structure.tree import Op, inner_items
 
 if TYPE_CHECKING:
     from burnx.codegen.block import Block
@@ -21,14 +21,15 @@ if TYPE_CHECKING:
 __all__ = ["FLOW", "flow_call"]
 
 
-def flow_call(block: Block, node: Node) -> ast.expr:
+def flow_call(block: Block, item: Op) -> ast.expr:
     """Write the inner functions, and give the call."""
-    return _RULES[node.operator](block, node)
+    return _RULES[item.node.operator](block, item)
 
 
-def _function(block: Block, graph: Graph, wanted: str) -> str:
-    """Write a subgraph as an inner function and give its name."""
-    title = block.free_name(wanted, set())
+def _function(block: Block, item: Op, key: str) -> str:
+    """Write a subgraph, an attribute, as an inner function and give its name."""
+    graph: Graph = item.node.attributes[key]
+    title = block.free_name(key, set())
     visible = set(block.env.values()) | block.outer | {title}
     env = dict(block.env)
     inner = type(block)(block.context, env, visible, frozenset(visible))
@@ -38,7 +39,7 @@ def _function(block: Block, graph: Graph, wanted: str) -> str:
         inner.outer.add(param)
         env[value] = param
         params.append(param)
-    items = [Op(each, order) for order, each in enumerate(graph.nodes)]
+    items = inner_items(graph, item.inside)
     body = inner.fill(items, graph.outputs)
     block.statements.append(Function(title, tuple(params), tuple(body)))
     block.outer.add(title)
@@ -54,18 +55,17 @@ def _args(
     )
 
 
-def _cond(block: Block, node: Node) -> ast.expr:
-    branches = {
-        key: _function(block, node.attributes[key], key) for key in ("then_branch", "else_branch")
-    }
+def _cond(block: Block, item: Op) -> ast.expr:
+    branches = {key: _function(block, item, key) for key in ("then_branch", "else_branch")}
     block.context.flow.add("cond")
-    condition = _args(block, node, node.inputs)
+    condition = _args(block, item.node, item.node.inputs)
     return call("cond", *condition, *map(name, branches.values()))
 
 
-def _loop(block: Block, node: Node) -> ast.expr:
-    body = _function(block, node.attributes["body"], "body")
+def _loop(block: Block, item: Op) -> ast.expr:
+    body = _function(block, item, "body")
     block.context.flow.add("loop")
+    node = item.node
     trips, condition = [*node.inputs, None, None][:2]
     state = _args(block, node, node.inputs[2:], 2)
     options: dict[str, ast.expr] = {}
@@ -75,9 +75,10 @@ def _loop(block: Block, node: Node) -> ast.expr:
     return call("loop", name(body), *state, **options)
 
 
-def _scan(block: Block, node: Node) -> ast.expr:
-    body = _function(block, node.attributes["body"], "body")
+def _scan(block: Block, item: Op) -> ast.expr:
+    body = _function(block, item, "body")
     block.context.flow.add("scan")
+    node = item.node
     count = len(node.inputs) - int(node.attributes["num_scan_inputs"])
     every = _args(block, node, node.inputs)
     options = {
@@ -97,23 +98,23 @@ _SCAN_OPTIONS = {
 }
 
 
-def _sequence_map(block: Block, node: Node) -> ast.expr:
-    body = _function(block, node.attributes["body"], "body")
+def _sequence_map(block: Block, item: Op) -> ast.expr:
+    body = _function(block, item, "body")
     block.context.flow.add("sequence_map")
-    return call("sequence_map", name(body), *_args(block, node, node.inputs))
+    return call("sequence_map", name(body), *_args(block, item.node, item.node.inputs))
 
 
-def _with_functions(block: Block, node: Node) -> ast.expr:
+def _with_functions(block: Block, item: Op) -> ast.expr:
     """An operator whose graphs are attributes: functions in their place."""
     bodies: dict[str, ast.expr] = {
-        key: name(_function(block, graph, key))
-        for key, graph in node.attributes.items()
+        key: name(_function(block, item, key))
+        for key, graph in item.node.attributes.items()
         if isinstance(graph, Graph)
     }
-    return spell(node, _args(block, node, node.inputs), bodies)
+    return spell(item.node, _args(block, item.node, item.node.inputs), bodies)
 
 
-_RULES: dict[str, Callable[[Any, Node], ast.expr]] = {
+_RULES: dict[str, Callable[[Any, Op], ast.expr]] = {
     "If": _cond,
     "Loop": _loop,
     "Scan": _scan,

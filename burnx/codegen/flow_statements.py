@@ -22,7 +22,7 @@ from burnx.codegen.roles import plain_word
 from burnx.graph import Graph, Node, Value
 from burnx.structure.loop_forms import LoopForm, loop_form, scan_form
 from burnx.structure.sizes import leaves
-from burnx.structure.tree import Item, Op
+from burnx.structure.tree import Item, LayerCall, Op, inner_items
 
 if TYPE_CHECKING:
     from burnx.codegen.block import Block
@@ -73,7 +73,7 @@ def _if(block: Block, item: Op) -> bool:
         env = _visible_env(block, dying, graph)
         inner = _inner(block, env, free | set(names))
         inner.wanted = dict(zip(results, names, strict=True))
-        inner.write(_items(graph), results)
+        inner.write(inner_items(graph, item.inside), results)
         pairs = zip(names, results, strict=True)
         bodies.append((*inner.statements, *_assigned(_pairs(inner, pairs))))
     then, orelse = bodies
@@ -140,7 +140,7 @@ def _written(block: Block, item: Op, form: LoopForm) -> bool:
     block.statements += _assigned(list(zip(names.carried, starts, types, strict=True)))
     empty = (Assign(name(each), ast.List([], ast.Load())) for each in names.lists)
     block.statements += empty
-    body = _turn(block, form, names, lists, dying)
+    body = _turn(block, form, names, lists, dying, item.inside)
     block.statements.append(_around(header, form, names, body))
     for each, label in zip(form.states, names.carried, strict=True):
         if each.output is not None and block.left[each.output] > 0:
@@ -232,6 +232,7 @@ def _turn(
     names: _Variables,
     lists: Sequence[int],
     dying: Sequence[Value],
+    layers: Sequence[LayerCall],
 ) -> tuple[Stmt, ...]:
     """The statements of one turn."""
     env = _visible_env(block, dying, form.body)
@@ -243,7 +244,7 @@ def _turn(
     inner.wanted = dict(zip(results, names.carried, strict=True))
     items = [form.items[place] for place in lists]
     tests = [] if form.stop is None else [form.stop]
-    inner.write(_items(form.body), [*results, *items, *tests])
+    inner.write(inner_items(form.body, layers), [*results, *items, *tests])
     grown = [
         Do(call(f"{label}.append", inner.value(value)))
         for label, value in zip(names.lists, items, strict=True)
@@ -293,10 +294,6 @@ class _Numbers(ast.NodeTransformer):
 
 
 # ------------------------------------------------------------------------------- blocks inside
-def _items(graph: Graph) -> list[Item]:
-    return [Op(each, order) for order, each in enumerate(graph.nodes)]
-
-
 def _needed(graph: Graph) -> set[Value]:
     """The variables around a graph that it reads."""
     return {leaf for value in graph.captures() for leaf in leaves(value)}

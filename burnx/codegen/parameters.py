@@ -23,27 +23,19 @@ from burnx.codegen.names import LOCAL_RESERVED, Names
 Number = int | float | bool
 Body = tuple[Stmt, ...]
 
-MOST = 6  # parameters: bodies that differ in more are better read as classes of their own
+# parameters: bodies that differ in more are better read as classes of their own, unless they are many
+MOST, MANY = 6, 8
+MANY_BODIES = 4
 MULTIPLES = (2, 3, 4)
-SIZES = frozenset(
-    {
-        "hidden_channels",
-        "hidden_features",
-        "channels",
-        "in_channels",
-        "out_channels",
-        "features",
-        "in_features",
-        "out_features",
-        "size",
-    }
-)
+_SIZES = ("channels", "features", "size")
 DEFAULTS: dict[str, Number] = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1, "bias": True}
 # what a number is called whose places have different names; the first of which all places are
 _FAMILIES = {
     "channels": ("in_channels", "out_channels", "channels", "groups", "features"),
     "features": ("in_features", "out_features", "features", "channels"),
 }
+# what a layer makes many of, which is its own number
+_MADE = frozenset({"out_channels", "out_features"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +68,11 @@ class Merged:
     parameters: list[Parameter] = field(default_factory=list)
 
 
+def is_size(word: str) -> bool:
+    """Whether a parameter of this name is the size of a layer, which is given by its place."""
+    return word.endswith(_SIZES) and word not in ("kernel_size", "block_size")
+
+
 def outline(body: Body, text: Callable[[Body], str]) -> str:
     """The text of a body without its numbers."""
 
@@ -100,7 +97,8 @@ def merge(
     ]
     roles = [role for _, role, _ in listed[0]]
     varying = {vector for vector in vectors if len(set(vector.written)) > 1}
-    found = _expressions(vectors, roles, varying, taken)
+    labels = _labels(bodies[0], known)
+    found = _expressions(vectors, list(zip(roles, labels, strict=True)), varying, taken)
     if found is None:
         return None
     parameters, spelled = found
@@ -120,6 +118,18 @@ def merge(
     body = _mapped(bodies[0], put, known)
     kept = [each.name for each in parameters if each.name in attributes]
     return Merged(_with_parameters(body, parameters, kept), parameters)
+
+
+def _labels(body: Body, known: Mapping[str, Sequence[str]]) -> list[str]:
+    """For each number of a body the attribute that it is given to, "" if to none."""
+    found: list[str] = []
+    for stmt in body:
+        is_init = isinstance(stmt, Function) and stmt.name == "__init__"
+        for inner in stmt.body if is_init and isinstance(stmt, Function) else (stmt,):
+            target = inner.target if isinstance(inner, Assign) else None
+            label = target.attr if isinstance(target, ast.Attribute) else ""
+            found += [label] * len(_numbers((inner,), known))
+    return found
 
 
 def _loop_names(body: Body) -> set[str]:
@@ -183,24 +193,35 @@ Spelled = dict[Vector, tuple[str, int]]
 
 
 def _expressions(
-    vectors: Sequence[Vector], roles: Sequence[str], varying: set[Vector], taken: Iterable[str]
+    vectors: Sequence[Vector],
+    roles: Sequence[tuple[str, str]],
+    varying: set[Vector],
+    taken: Iterable[str],
 ) -> tuple[list[Parameter], Spelled] | None:
-    """The parameters, and how each varying number is spelled: a parameter, or a multiple of one."""
+    """The parameters, and how each varying number is spelled: a parameter, or a multiple of one.
+
+    ``roles`` are what numbers are to layers, and the attributes of these.
+    """
     words: dict[Vector, str] = {}
+    labels: dict[Vector, str] = {}
     for vector in dict.fromkeys(each for each in vectors if each in varying):
-        words[vector] = word_of(
-            [role for each, role in zip(vectors, roles, strict=True) if each == vector]
-        )
+        own = [role for each, role in zip(vectors, roles, strict=True) if each == vector]
+        words[vector] = word_of([role for role, _ in own])
+        made = (label for role, label in own if role in _MADE and label.isidentifier())
+        labels[vector] = next(made, "")
     owners = _owners(words)
     bases = [vector for vector in words if owners[vector] == (vector, 1)]
-    if len(bases) > MOST:
+    if len(bases) > (MANY if vectors and len(vectors[0].numbers) >= MANY_BODIES else MOST):
         return None
     names = Names(LOCAL_RESERVED | set(taken))
     given: dict[Vector, str] = {}
     for vector in bases:
         word = words[vector]
-        inner = word in _FAMILIES and names.is_taken(word)
-        given[vector] = names.fresh(f"hidden_{word}" if inner else word)
+        if word in _FAMILIES and names.is_taken(word):
+            word = f"hidden_{word}"
+        if labels[vector] and names.is_taken(word):
+            word = f"{labels[vector]}_{'features' if 'features' in word else 'channels'}"
+        given[vector] = names.fresh(word)
     spelled = {vector: (given[owner], factor) for vector, (owner, factor) in owners.items()}
     parameters = [Parameter(given[vector], vector.numbers) for vector in bases]
     return sorted(parameters, key=lambda each: each.default is not None), spelled
@@ -210,7 +231,7 @@ def _owners(words: Mapping[Vector, str]) -> dict[Vector, tuple[Vector, int]]:
     """Each vector as so many times another one, or once itself."""
     bases: list[Vector] = []
     found: dict[Vector, tuple[Vector, int]] = {}
-    sizes = {vector for vector, word in words.items() if word in SIZES and vector.is_size()}
+    sizes = {vector for vector, word in words.items() if is_size(word) and vector.is_size()}
     for vector in sorted(words, key=lambda each: sum(each.numbers)):
         found[vector] = (vector, 1)
         for base in bases if vector in sizes else ():

@@ -12,7 +12,7 @@ from burnx.graph import Graph, Node, Value
 from burnx.structure.layers import layer_word
 from burnx.structure.paths import is_place
 from burnx.structure.scopes import Path, Scopes, common_path
-from burnx.structure.tree import Call, Item, LayerCall, Op
+from burnx.structure.tree import Call, Item, LayerCall, Op, with_inside
 
 _NUMBERED = re.compile(r"^(val|tmp|const|constant|t|v)?_?\d+$|_output_\d+$", re.IGNORECASE)
 # what modules have already, and may not be called
@@ -104,7 +104,7 @@ def place_constants(
 
 
 def _walk(call: Call, owner: Path) -> Iterator[tuple[Item, Path]]:
-    for item in call.items:
+    for item in with_inside(call.items):
         yield item, owner
         if isinstance(item, Call):
             yield from _walk(item, item.path)
@@ -159,5 +159,5 @@ def _name(places: Places, root: Call) -> None:
             word = name
             if is_place(name[:1]):
                 kind = kinds.get((*parent, name))
-                word = f"part_{name}" if kind is None else kind
+                word = f"{kind or 'part'}_{name}" if kind is None or not is_place(name) else kind
             places.attributes[*parent, name] = scope.fresh(word)

@@ -12,7 +12,7 @@ from burnx.structure.tree import Call, Item, LayerCall, Op, nodes_of, writes
 
 # what operators give whose own name is none for it
 _WORDS = """
-    best: ArgMax; both: And; chosen: Where; context: Attention GroupQueryAttention MultiHeadAttention;
+    best: ArgMax; both: And; chosen: Where; filled: ConstantOfShape; context: Attention GroupQueryAttention MultiHeadAttention;
     direction: LpNormalization; either: Or; highest: ReduceMax; inverse: Not; is_equal: Equal;
     is_greater: Greater GreaterOrEqual; is_less: Less LessOrEqual; joined: Concat; larger: Max; least: ArgMin;
     lowest: ReduceMin; magnitude: Abs; mean: ReduceMean; negative: Neg; part: Split;
@@ -33,6 +33,7 @@ _FORMS = """
     Mul Pad QuantizeLinear Relu Reshape Sigmoid Slice Softplus Sqrt Squeeze Sub Swish Tanh Tile Transpose Unsqueeze
 """
 _PLAIN = frozenset(_FORMS.split())
+PARALLEL = 3
 _DECODING = frozenset({"DequantizeLinear"})  # of a constant it makes a weight
 # layers of which the same holds
 _PLAIN_LAYERS = frozenset(
@@ -99,6 +100,19 @@ def role_of(item: Item, in_place: Mapping[Value, Item]) -> str:
         return _ROLES.get(item.node.operator) or snake_case(item.node.operator)
     words = [part for part in item.path if not is_place(part) and part != "self"]
     return snake_case(words[-1]) if words else "x"
+
+
+def has_own_name(item: Item, readers: Mapping[Value, int], in_place: Mapping[Value, Item]) -> bool:
+    """Whether what a layer gives is called by its role, though the name of what it takes is free.
+
+    Layers that read one value (``readers`` says how often it is read) give something of their own each, the last one
+    too; what is only rounded is what was worked out just before.
+    """
+    if not isinstance(item, LayerCall) or role_of(item, in_place) == "x":
+        return False
+    given = item.layer.inputs[0]
+    is_side = not _is_plain(item) and given is not None and readers.get(given, 0) >= PARALLEL
+    return is_side or item.layer.kind == "FakeQuantize"
 
 
 def _is_plain(item: Item) -> bool:

@@ -28,9 +28,10 @@ from burnx.errors import UnsupportedError
 from burnx.graph import Graph, Node, Value, constant_value
 from burnx.structure.scopes import Scopes, read_scopes
 from burnx.structure.tree import Call as ModuleCall
-from burnx.structure.tree import Item, LayerCall, Op, build_tree
+from burnx.structure.tree import Item, LayerCall, Op, build_tree, with_inside
 from burnx.types import MapType, OptionalType, SequenceType, TensorType, Type
 
+LONGEST_DIM = 50  # characters of a dimension that the head of a file says
 IMPORTED = frozenset({"Input", "Output", "Tensor", "nn", "ops"})
 
 
@@ -108,7 +109,7 @@ def kept_constants(graph: Graph, root: ModuleCall) -> set[Value]:
 
 
 def _items(call: ModuleCall) -> Iterator[Item]:
-    for item in call.items:
+    for item in with_inside(call.items):
         yield item
         if isinstance(item, ModuleCall):
             yield from _items(item)
@@ -281,17 +282,23 @@ def _describe(
     lines = [f"{subject}: {_amount(count)} parameters, from {origin} (opset {opset}{written})."]
     if graph.doc.strip():
         lines += ["", graph.doc.strip()[:400]]
-    lines += [
-        "",
-        "Inputs:  " + "; ".join(_described(value.name, value.type) for value in graph.inputs),
-    ]
-    pairs = zip(graph.output_names, graph.outputs, strict=True)
-    lines += ["Outputs: " + "; ".join(_described(label, value.type) for label, value in pairs)]
+    labels = [value.name for value in graph.inputs]
+    lines += ["", f"Inputs:  {_all_described(graph.inputs, labels)}"]
+    lines += [f"Outputs: {_all_described(graph.outputs, graph.output_names)}"]
     return "\n".join(lines)
 
 
-def _described(label: str, kind: Type) -> str:
-    return f"{label} {type_text(kind)}"
+def _all_described(values: Sequence[Value], labels: Sequence[str]) -> str:
+    """Names and types; of a family the first and the last, where all are of one type."""
+    members = _members(find_families(values, labels))
+    found = []
+    for value, label in zip(values, labels, strict=True):
+        family = members.get(value)
+        if family is None or len({each.type for each in family.values}) > 1:
+            found.append(f"{label} {type_text(value.type, LONGEST_DIM)}")
+        elif value is family.values[-1]:
+            found.append(f"{family.labels()[0]} to {label} {type_text(value.type, LONGEST_DIM)}")
+    return "; ".join(found)
 
 
 def _amount(count: int) -> str:

@@ -15,11 +15,11 @@ from burnx.codegen.expressions import (
     call,
     compare,
     group,
-    index,
-    text,
+    is_tensor,
     unary,
 )
 from burnx.codegen.literal import constant
+from burnx.codegen.subscripts import picked, reduced, sliced, squeezed, unsqueezed
 from burnx.dtype import dtype_name, dtype_of_code
 from burnx.graph import Node, Value
 from burnx.ops import find, python_name
@@ -122,7 +122,7 @@ def takes_sizes(node: Node, place: int) -> bool:
 def _binary(symbol: str) -> Spelling:
     def rule(node: Node, args: Args) -> ast.expr | None:
         left, right = args
-        if left is None or right is None or not any(_is_tensor(arg) for arg in args):
+        if left is None or right is None or not any(is_tensor(arg) for arg in args):
             return None
         return binary(symbol, left, right)
 
@@ -132,7 +132,7 @@ def _binary(symbol: str) -> Spelling:
 def _compare(symbol: str) -> Spelling:
     def rule(node: Node, args: Args) -> ast.expr | None:
         left, right = args
-        if left is None or right is None or not _is_tensor(left):
+        if left is None or right is None or not is_tensor(left):
             return None
         if isinstance(right, ast.Constant) and isinstance(right.value, bool):
             return None  # a reader would take it for a test of one truth
@@ -141,21 +141,14 @@ def _compare(symbol: str) -> Spelling:
     return rule
 
 
-def _is_tensor(arg: ast.expr | None) -> bool:
-    """Whether an expression is a tensor: anything but a literal."""
-    if isinstance(arg, ast.Call):
-        return text(arg.func) not in ("ops.array", "float")
-    return not isinstance(arg, ast.Constant)
-
-
 def _unary(symbol: str) -> Spelling:
     return lambda node, args: (
-        unary(symbol, args[0]) if args[0] is not None and _is_tensor(args[0]) else None
+        unary(symbol, args[0]) if args[0] is not None and is_tensor(args[0]) else None
     )
 
 
 def _method(receiver: ast.expr | None, method: str, *args: ast.expr) -> ast.expr | None:
-    if receiver is None or not _is_tensor(receiver):
+    if receiver is None or not is_tensor(receiver):
         return None
     return call(attribute(receiver, method), *args)
 
@@ -191,50 +184,6 @@ def _cast(node: Node, args: Args) -> ast.expr | None:
     )
 
 
-def _slice(node: Node, args: Args) -> ast.expr | None:
-    """``x[:, 1:3]`` where bounds, axes and steps are known."""
-    source = node.inputs[0]
-    arrays = [None if value is None else value.array for value in node.inputs[1:]]
-    given = node.inputs[1:]
-    unknown = any(
-        value is not None and array is None for value, array in zip(given, arrays, strict=True)
-    )
-    rank = rank_of(source.type) if source is not None else None
-    if unknown or rank is None or args[0] is None or not _is_tensor(args[0]):
-        return None
-    numbers = [
-        None if array is None else [int(each) for each in array.reshape(-1)] for array in arrays
-    ]
-    starts, ends = numbers[0] or [], numbers[1] or []
-    axes = numbers[2] if len(numbers) > 2 and numbers[2] is not None else list(range(len(starts)))
-    steps = numbers[3] if len(numbers) > 3 and numbers[3] is not None else [1] * len(starts)
-    if (
-        sorted(axes) != axes
-        or any(axis < 0 for axis in axes)
-        or len(set(axes)) != len(axes)
-        or not axes
-    ):
-        return None
-    items: list[ast.expr] = [ast.Slice() for _ in range(axes[-1] + 1)]
-    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
-        if step < 1 or (start == 0 and end >= 2**31 - 1 and step == 1):
-            return None
-        items[axis] = _bounds(start, end, step)
-    return index(args[0], *items)
-
-
-def _bounds(start: int, end: int, step: int) -> ast.Slice:
-    return ast.Slice(
-        None if start == 0 else constant(start),
-        None if end >= 2**31 - 1 else constant(end),
-        None if step == 1 else constant(step),
-    )
-
-
-def rank_of(kind: Type) -> int | None:
-    return len(kind.shape) if isinstance(kind, TensorType) and kind.shape is not None else None
-
-
 def sizes(node: Node, read: Callable[[str, Value, int], ast.expr]) -> ast.Tuple:
     """The dimensions of a ``Sizes`` node, which operators that take a vector of sizes take as a tuple.
 
@@ -250,7 +199,17 @@ def sizes(node: Node, read: Callable[[str, Value, int], ast.expr]) -> ast.Tuple:
     return group(dim_expr(dim, known) for dim in node.attributes["dims"])
 
 
+def _filled(node: Node, args: Args) -> ast.expr | None:
+    """A tensor of zeros: the value that need not be said."""
+    value = node.attributes.get("value")
+    is_zero = isinstance(value, np.ndarray) and value.tobytes() == bytes(4)
+    if args[0] is None or value is None or not is_zero or value.dtype != np.float32:
+        return None
+    return call("ops.constant_of_shape", args[0])
+
+
 _RULES: dict[tuple[str, str], Spelling] = {
+    ("", "ConstantOfShape"): _filled,
     ("", "Add"): _binary("+"),
     ("", "Sub"): _binary("-"),
     ("", "Mul"): _binary("*"),
@@ -269,5 +228,13 @@ _RULES: dict[tuple[str, str], Spelling] = {
     ("", "Reshape"): _reshape,
     ("", "Transpose"): _transpose,
     ("", "Cast"): _cast,
-    ("", "Slice"): _slice,
+    ("", "Slice"): sliced,
+    ("", "Unsqueeze"): unsqueezed,
+    ("", "Squeeze"): squeezed,
+    ("", "Gather"): picked,
+    ("", "ReduceSum"): reduced("sum"),
+    ("", "ReduceMean"): reduced("mean"),
+    ("", "ReduceMax"): reduced("max"),
+    ("", "ReduceMin"): reduced("min"),
+    ("", "ReduceProd"): reduced("prod"),
 }

@@ -2,7 +2,7 @@
 
 Enters: sizes and weights.  Leaves: operator calls.  May import: capture, ops and below.
 Start reading at ``module.py``; the layers are in ``linear.py``, ``convolution.py``, ``normalization.py``,
-``recurrent.py``, ``quantized.py``, ``quantized_bytes.py``.
+``recurrent.py``, ``quantized.py``, ``quantized_bytes.py``, ``quantized_elements.py``.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -30,16 +30,23 @@ from burnx.nn.quantized import (
     QuantLinear,
 )
 from burnx.nn.quantized_bytes import (
+    IntegerLinear,
     QGemm,
-    QLinearAdd,
     QLinearConv1d,
     QLinearConv2d,
     QLinearConv3d,
+)
+from burnx.nn.quantized_elements import (
+    QLinearAdd,
+    QLinearAveragePool,
+    QLinearConcat,
     QLinearGlobalAveragePool,
     QLinearLeakyRelu,
     QLinearMatMul,
     QLinearMul,
+    QLinearReduceMean,
     QLinearSigmoid,
+    QLinearSoftmax,
 )
 from burnx.nn.recurrent import GRU, LSTM, RNN
 
@@ -62,6 +69,7 @@ __all__ = [
     "GroupNorm",
     "Input",
     "InstanceNorm",
+    "IntegerLinear",
     "LayerNorm",
     "Linear",
     "LinearNBits",
@@ -72,6 +80,8 @@ __all__ = [
     "Parameter",
     "QGemm",
     "QLinearAdd",
+    "QLinearAveragePool",
+    "QLinearConcat",
     "QLinearConv1d",
     "QLinearConv2d",
     "QLinearConv3d",
@@ -79,7 +89,9 @@ __all__ = [
     "QLinearLeakyRelu",
     "QLinearMatMul",
     "QLinearMul",
+    "QLinearReduceMean",
     "QLinearSigmoid",
+    "QLinearSoftmax",
     "QuantConv1d",
     "QuantConv2d",
     "QuantConv3d",

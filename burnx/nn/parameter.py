@@ -12,14 +12,15 @@ import numpy as np
 from burnx.capture.lazy import default_recorder
 from burnx.dtype import DType, dtype_name, is_float, parse_dtype, string
 from burnx.errors import WeightsError
-from burnx.tensor import AMBIENT, Array, Recorder, Tensor
+from burnx.tensor import AMBIENT, Array, Recorder, Tensor, caller
 
 
 class Parameter(Tensor):
     """A weight: its shape and dtype, and its data once that is loaded or asked for.
 
     ``init`` says what it holds until then: ``uniform`` (within 1 / sqrt(fan-in)), ``zeros`` or ``ones``.  ``original``
-    is the name it has in the file it comes from.
+    is the name it has in the file it comes from.  Its data is a read-only array, so that nothing compiled of it goes
+    stale unseen: what is to change gets a new array.
     """
 
     __slots__ = ("_data", "_value", "init", "kind", "original")
@@ -45,9 +46,9 @@ class Parameter(Tensor):
 
     @property
     def data(self) -> Array:
-        """The values, made afresh if none were loaded."""
+        """The values, read-only, made afresh if none were loaded; a writable array that is given is copied."""
         if self._data is None:
-            self._data = _fresh(self.kind[0], self.kind[1], self.init)
+            self._data = _read_only(_fresh(self.kind[0], self.kind[1], self.init))
         return self._data
 
     @data.setter
@@ -57,7 +58,13 @@ class Parameter(Tensor):
             raise WeightsError(
                 f"a parameter keeps its shape and dtype: {shape} {dtype}, not {array.shape} {array.dtype}"
             )
-        self._data = array
+        self._data = _read_only(array.copy()) if array.flags.writeable else array
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise WeightsError(
+            f"{caller()}: a parameter is never written in place; give it a new array: "
+            "array = parameter.data.copy(); array[...] = ...; parameter.data = array"
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         (shape, dtype), rest = self.kind, (self.original, self._data)
@@ -74,8 +81,13 @@ def _parameter(
     made = Parameter(*shape, dtype=dtype, init=init)
     made.original = original
     if data is not None:
-        made.data = data
+        made.data = _read_only(data)
     return made
+
+
+def _read_only(array: Array) -> Array:
+    array.flags.writeable = False
+    return array
 
 
 def _fresh(shape: Sequence[int], dtype: DType, init: str) -> Array:

@@ -188,7 +188,10 @@ class QuantLinear(_Quantized):
 
 
 class DynamicQuantLinear(_Quantized):
-    """x, quantized by its own range, @ weight + bias; weight (in_features, out_features)."""
+    """x, quantized by its own range, @ weight + bias; weight (in_features, out_features).
+
+    ``fused``: as the one operator that onnxruntime has for it.
+    """
 
     def __init__(
         self,
@@ -197,10 +200,12 @@ class DynamicQuantLinear(_Quantized):
         bias: bool = True,
         per_channel: bool = False,
         zero_point: bool = True,
+        fused: bool = False,
         *,
         weight_dtype: str = "int8",
         dtype: str = "float32",
     ) -> None:
+        self.fused = fused
         self.weight = Parameter(in_features, out_features, dtype=weight_dtype)
         shape = (out_features,) if per_channel else ()
         self._hold_weight(shape, shape if zero_point else None, weight_dtype, dtype)
@@ -208,7 +213,8 @@ class DynamicQuantLinear(_Quantized):
 
     def forward(self, x: Tensor) -> Tensor:
         weights = self.weight, self.weight_scale, self.weight_zero_point, self.bias
-        return ops.dynamic_quant_linear(x, *weights)
+        call = ops.dynamic_quantize_mat_mul if self.fused else ops.dynamic_quant_linear
+        return call(x, *weights)
 
 
 class QuantEmbedding(Module):

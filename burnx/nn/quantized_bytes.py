@@ -115,76 +115,36 @@ class QGemm(Module):
         )
 
 
-class _OfTwo(Module):
-    """An operator of two tensors of bytes that gives bytes."""
+class IntegerLinear(Module):
+    """A linear layer of bytes that gives floats; weight (in_features, out_features).
 
-    operator = ""
+    What it takes was quantized before, by a scale and a zero point that come with it.
+    """
 
-    def __init__(self, *, dtype: str = "uint8") -> None:
-        self.left_scale, self.left_zero_point = _scale(), Parameter(dtype=dtype)
-        self.right_scale, self.right_zero_point = _scale(), Parameter(dtype=dtype)
-        self.output_scale, self.output_zero_point = _scale(), Parameter(dtype=dtype)
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        per_channel: bool = False,
+        zero_point: bool = True,
+        *,
+        weight_dtype: str = "int8",
+        dtype: str = "float32",
+    ) -> None:
+        shape = (out_features,) if per_channel else ()
+        self.weight = Parameter(in_features, out_features, dtype=weight_dtype)
+        self.weight_scale = Parameter(*shape, dtype=dtype, init="ones")
+        self.weight_zero_point = Parameter(*shape, dtype=weight_dtype) if zero_point else None
+        self.bias = Parameter(out_features, dtype=dtype, init="zeros") if bias else None
 
-    def forward(self, left: Tensor, right: Tensor) -> Tensor:
-        call = getattr(ops, self.operator)
-        first = left, self.left_scale, self.left_zero_point
-        second = right, self.right_scale, self.right_zero_point
-        made: Tensor = call(*first, *second, self.output_scale, self.output_zero_point)
-        return made
-
-
-class QLinearAdd(_OfTwo):
-    """The sum of two tensors of bytes."""
-
-    operator = "q_linear_add"
-
-
-class QLinearMul(_OfTwo):
-    """The product of two tensors of bytes, element by element."""
-
-    operator = "q_linear_mul"
-
-
-class QLinearMatMul(_OfTwo):
-    """The matrix product of two tensors of bytes."""
-
-    operator = "q_linear_mat_mul"
-
-
-class _OfOne(Module):
-    """An operator of one tensor of bytes that gives bytes."""
-
-    operator = ""
-
-    def __init__(self, *, dtype: str = "uint8") -> None:
-        self.input_scale, self.input_zero_point = _scale(), Parameter(dtype=dtype)
-        self.output_scale, self.output_zero_point = _scale(), Parameter(dtype=dtype)
-
-    def forward(self, x: Tensor) -> Tensor:
-        call = getattr(ops, self.operator)
-        made: Tensor = call(
+    def forward(self, x: Tensor, scale: Tensor, zero_point: Tensor | None = None) -> Tensor:
+        return ops.mat_mul_integer_to_float(
             x,
-            self.input_scale,
-            self.input_zero_point,
-            self.output_scale,
-            self.output_zero_point,
+            self.weight,
+            scale,
+            self.weight_scale,
+            zero_point,
+            self.weight_zero_point,
+            self.bias,
         )
-        return made
-
-
-class QLinearSigmoid(_OfOne):
-    """The sigmoid of bytes."""
-
-    operator = "q_linear_sigmoid"
-
-
-class QLinearLeakyRelu(_OfOne):
-    """LeakyRelu of bytes, with a slope of 0.01."""
-
-    operator = "q_linear_leaky_relu"
-
-
-class QLinearGlobalAveragePool(_OfOne):
-    """The mean of each channel of bytes."""
-
-    operator = "q_linear_global_average_pool"

@@ -15,6 +15,7 @@ from burnx.shape import Expr
 from burnx.tensor import Tensor, caller
 
 AxisLike = int | Sequence[int] | None
+_ARRAYS = (Tensor, np.ndarray)
 
 
 def _find(op_type: str) -> Callable[..., Any]:
@@ -106,19 +107,34 @@ def _setitem(x: Tensor, index: Any, value: Any) -> None:
 def _getitem(x: Tensor, index: Any) -> Tensor:
     """NumPy's basic indexing, and one integer tensor or list."""
     items = _expanded(index if isinstance(index, tuple) else (index,), x.ndim)
-    x = _take_slices(x, [item for item in items if item is not None])
+    taken = [item for item in items if item is not None]
+    _check_numbers(x, taken)
+    if sum(item != slice(None) for item in taken if not isinstance(item, _ARRAYS)) == 1:
+        taken = [np.asarray(item) if isinstance(item, int) else item for item in taken]
+    x = _take_slices(x, taken)
     axis = 0
     dropped: list[int] = []
-    for item in items:
-        if item is None:
-            x = movement.unsqueeze(x, [axis])
-        elif isinstance(item, (Tensor, np.ndarray)):
+    for item in taken:
+        if isinstance(item, _ARRAYS):
             x = movement.gather(x, item, axis=axis)
             axis += item.ndim - 1
         elif not isinstance(item, slice):
             dropped.append(axis)
         axis += 1
-    return movement.squeeze(x, dropped) if dropped else x
+    x = movement.squeeze(x, dropped) if dropped else x
+    added = _added(items)
+    return movement.unsqueeze(x, added) if added else x
+
+
+def _added(items: Sequence[Any]) -> list[int]:
+    """The axes of the result that an index adds."""
+    found, axis = [], 0
+    for item in items:
+        if item is None:
+            found.append(axis)
+        kept = isinstance(item, slice) or item is None
+        axis += item.ndim if isinstance(item, _ARRAYS) else int(kept)
+    return found
 
 
 def _expanded(items: tuple[Any, ...], rank: int) -> list[Any]:
@@ -126,7 +142,7 @@ def _expanded(items: tuple[Any, ...], rank: int) -> list[Any]:
     items = tuple(_checked(item) for item in items)
     taken = sum(1 for item in items if item is not None and item is not Ellipsis)
     places = [place for place, item in enumerate(items) if item is Ellipsis]
-    arrays = sum(1 for item in items if isinstance(item, (Tensor, np.ndarray)))
+    arrays = sum(1 for item in items if isinstance(item, _ARRAYS))
     if taken > rank:
         raise ShapeError(f"{caller()}: {taken} indices for {rank} axes")
     if len(places) > 1 or arrays > 1:
@@ -148,26 +164,29 @@ def _checked(item: Any) -> Any:
         return item
     if isinstance(item, list):
         item = np.asarray(item) if item else np.asarray(item, np.int64)
-    if isinstance(item, (Tensor, np.ndarray)) and item.dtype.kind in "iu":
+    if isinstance(item, _ARRAYS) and item.dtype.kind in "iu":
         return item
     if isinstance(item, (int, np.integer)) and not isinstance(item, bool):
         return int(item)
-    found = item.dtype if isinstance(item, (Tensor, np.ndarray)) else type(item).__name__
+    found = item.dtype if isinstance(item, _ARRAYS) else type(item).__name__
     raise DTypeError(f"{caller()}: an index is made of integers, slices and None, not {found}")
 
 
 _END = np.iinfo(np.int64).max
 
 
+def _check_numbers(x: Tensor, items: Sequence[Any]) -> None:
+    for axis, (item, size) in enumerate(zip(items, x.shape, strict=True)):
+        if isinstance(item, int) and isinstance(size, int) and not -size <= item < size:
+            raise ShapeError(f"{caller()}: index {item} is outside of axis {axis} of size {size}")
+
+
 def _take_slices(x: Tensor, items: Sequence[Any]) -> Tensor:
     """Apply the slices and the single numbers of an index; a number keeps an axis of size 1 for now."""
     starts, ends, axes, steps = [], [], [], []
     for axis, item in enumerate(items):
-        if isinstance(item, (Tensor, np.ndarray)) or item == slice(None):
+        if isinstance(item, _ARRAYS) or item == slice(None):
             continue
-        size = x.shape[axis]
-        if isinstance(item, int) and isinstance(size, int) and not -size <= item < size:
-            raise ShapeError(f"{caller()}: index {item} is outside of axis {axis} of size {size}")
         start, end, step = _bounds(item)
         starts.append(start)
         ends.append(end)

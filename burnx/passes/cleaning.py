@@ -10,7 +10,15 @@ import numpy as np
 from burnx.dtype import DTYPES, string
 from burnx.graph import Graph, Node, Value
 from burnx.passes.editing import Editor, edit, sweep
-from burnx.passes.neutral import known_choice, neutral_number, no_padding, one_operand, whole_axes
+from burnx.passes.neutral import (
+    equal_parts,
+    filled,
+    known_choice,
+    neutral_number,
+    no_padding,
+    one_operand,
+    whole_axes,
+)
 from burnx.passes.rewriting import Match, apply, is_as_good, rewrite, table
 from burnx.types import TensorType
 
@@ -38,6 +46,7 @@ def clean(graph: Graph) -> int:
         *(_same, _cast, _dropout, _same_shape, _slice, _transpose),
         *(_merge_transposes, _merge_reshapes),
         *(no_padding, one_operand, neutral_number, known_choice, whole_axes),
+        *(filled, equal_parts),
     )
 
     def visit(node: Node) -> bool:

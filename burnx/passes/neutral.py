@@ -80,6 +80,45 @@ def _is_kept(node: Node) -> bool:
     return isinstance(kind, TensorType) and kind.dtype in INTEGERS
 
 
+@rewrite("Add")
+def filled(node: Node, match: Match) -> Value | None:
+    """zeros + c = c everywhere"""
+    for place in (0, 1):
+        zeros, number = match.inner(node.inputs[place], "ConstantOfShape"), node.inputs[1 - place]
+        if zeros is None or number is None or number.array is None or number.array.size != 1:
+            continue
+        given = zeros.attributes.get("value", np.zeros(1, np.float32))
+        # 0.0 + -0.0 is 0.0
+        if given.dtype == number.array.dtype and not given.any() and number.array.any():
+            value = number.array.reshape(1)
+            return match.make("ConstantOfShape", zeros.inputs[0], value=value)
+    return None
+
+
+@rewrite("Split")
+def equal_parts(node: Node, match: Match) -> Value | None:
+    """split(x, [n, n]) = split(x) in two"""
+    data, sizes = [*node.inputs, None][:2]
+    if (
+        data is None
+        or sizes is None
+        or sizes.array is None
+        or not isinstance(data.type, TensorType)
+    ):
+        return None
+    count = len(node.outputs)
+    if data.type.shape is None or len(set(sizes.array.tolist())) != 1 or sizes.array.size != count:
+        return None
+    axis = node.attributes.get("axis", 0)
+    options = {"axis": axis} if axis else {}
+    made = match.put_all("Split", data, outputs=count, num_outputs=count, **options)
+    if not made or any(a.type != b.type for a, b in zip(made, node.outputs, strict=True)):
+        return None
+    for old, new in zip(node.outputs[1:], made[1:], strict=True):
+        match.editor.replace(old, new)
+    return made[0]
+
+
 @rewrite("Where")
 def known_choice(node: Node, match: Match) -> Value | None:
     """where(true, x, y) = x"""

@@ -9,13 +9,15 @@ from dataclasses import dataclass, field
 
 from burnx.graph import Node, Value, uses
 from burnx.structure.layer_reading import Layer
+from burnx.structure.layer_roles import layer_roles
 from burnx.structure.layers import layer_word
-from burnx.structure.paths import is_place, snake_case
+from burnx.structure.paths import is_place, snake_case, split_weight
+from burnx.structure.rounding_roles import rounding_roles
 from burnx.structure.scopes import Path, Scopes, common_path
 
 # what tools that quantize append to the name of a weight
 _STORED = re.compile(r"_(q|quantized|scales?|zero_points?|Q\d|qweight)$")
-_MANNER = re.compile(r"^(Dynamic)?Quant|^QLinear|NBits$")
+_MANNER = re.compile(r"^(Dynamic)?Quant|^QLinear|^Integer|NBits$")
 
 
 @dataclass(slots=True)
@@ -23,7 +25,8 @@ class LayerPaths:
     """The paths of the layers of a graph as they are found; ``users`` says which nodes read a value.
 
     ``crowds`` counts the layers of each scope, ``inside`` all nodes in it and below it; ``doors`` are layers that round
-    what a block of a list takes, as all of its list do, and the blocks; ``lodgers`` layers that had lost their scope.
+    what a block of a list takes, as all of its list do, and the blocks; ``lodgers`` layers that had lost their scope;
+    ``roles`` what layers are for, as far as the graph tells.
     """
 
     scopes: Scopes
@@ -32,6 +35,7 @@ class LayerPaths:
     inside: Counter[Path] = field(default_factory=Counter)
     doors: dict[Node, Path] = field(default_factory=dict)
     lodgers: set[Node] = field(default_factory=set)
+    roles: Mapping[Node, str] = field(default_factory=dict)
     made: dict[Node, Path] = field(default_factory=dict)
     taken: dict[Path, tuple[object, ...]] = field(default_factory=dict)
     above: set[Path] = field(default_factory=set)
@@ -42,6 +46,25 @@ class LayerPaths:
         self.made[node] = path
         return path
 
+    def find_inside(self, node: Node, layer: Layer, owner: Path) -> Path:
+        """The path of a layer in a branch or loop of the class at ``owner``: its nodes have no scopes."""
+        wanted = self.by_weights(layer, ()) or self._by_prefix(layer)
+        if len(wanted) <= len(owner) or wanted[: len(owner)] != owner:
+            wanted = (*owner, layer.word or layer_base(layer.kind))
+        path = self._free(layer, wanted)
+        self.made[node] = path
+        return path
+
+    def _by_prefix(self, layer: Layer) -> Path:
+        """The module that a weight's name says, whatever the weight is called there."""
+        weight = layer.fields.get("weight")
+        if weight is None or "::" in weight.name or "/" in weight.name:
+            return ()
+        prefix, leaf = self.scopes.split(weight.name)
+        part = leaf.removeprefix("weight_")
+        is_part = prefix and part != leaf and "recurrence" not in layer.fields
+        return (*prefix, part) if is_part else prefix
+
     def _wanted(self, node: Node, layer: Layer) -> Path:
         scope = self.scopes.of(node)
         if layer.word:
@@ -49,7 +72,7 @@ class LayerPaths:
         named = self.by_weights(layer, scope)
         if named:
             return named
-        base = layer_base(layer.kind)
+        base = self.roles.get(node) or layer_base(layer.kind)
         if not scope:
             return (base,)
         is_own = self.crowds[scope] == 1 and node not in self.lodgers
@@ -66,6 +89,8 @@ class LayerPaths:
         giver = None if value is None else value.producer
         if layer.kind != "FakeQuantize":
             return (*scope, layer.word)
+        if node in self.roles:
+            return (*scope, self.roles[node])
         if giver is None:
             return (layer.word,)
         if node in self.doors:
@@ -80,17 +105,18 @@ class LayerPaths:
         names = [
             self.scopes.split(value.name)
             for value in layer.fields.values()
-            if "::" not in value.name and (not scope or len(self.users[value]) == 1)
+            if "::" not in value.name and (not scope or len(self.users.get(value, ())) <= 1)
         ]
         for prefix, leaf in names:
             is_plain = "/" not in prefix[0] if prefix else False
             bare = _STORED.sub("", leaf) if is_plain else leaf
             if prefix and bare in layer.fields:
                 return prefix
-        for prefix, leaf in names[:1]:
-            if prefix and leaf.endswith("_weight"):
-                return (*prefix, leaf.removesuffix("_weight"))
-        return ()
+        weight = layer.fields.get("weight")
+        is_own = weight is not None and (not scope or len(self.users.get(weight, ())) <= 1)
+        return (
+            self.scopes.settle(split_weight(weight.name)) if weight is not None and is_own else ()
+        )
 
     def _free(self, layer: Layer, wanted: Path) -> Path:
         """The wanted path, or one like it that no other layer has; equal layers are one."""
@@ -118,7 +144,8 @@ def layer_paths(
     users: Mapping[Value, set[Node]],
 ) -> LayerPaths:
     """What the paths of layers follow from; layers that lost their scope are given the block of a list around them."""
-    found = LayerPaths(scopes, users)
+    roles = layer_roles(nodes, layers, users) | rounding_roles(nodes, users)
+    found = LayerPaths(scopes, users, roles=roles)
     for node in nodes:
         layer = layers.get(node)
         if layer is None or layer.word or scopes.of(node) or found.by_weights(layer, ()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -94,3 +95,21 @@ def kernel_of(reader: Reader, weight: Value) -> Any:
     if list(reader.take("kernel_shape", kernel)) != kernel:
         raise KeyError("kernel_shape")
     return kernel[0] if len(set(kernel)) == 1 else kernel
+
+
+Rule = Callable[[Reader], Layer | None]
+
+
+def dtype_of(value: Value) -> str:
+    assert isinstance(value.type, TensorType)
+    return dtype_name(value.type.dtype)
+
+
+def unless(name: str, value: Any, default: Any) -> dict[str, Any]:
+    """An option, where it is not the default."""
+    return {} if value == default else {name: value}
+
+
+def has_shapes(fields: Mapping[str, Value], shapes: Mapping[str, tuple[int, ...]]) -> bool:
+    """Whether each field that is there has the shape its layer gives it."""
+    return all(shape_of(fields[name]) == shape for name, shape in shapes.items() if name in fields)

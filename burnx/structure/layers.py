@@ -30,7 +30,10 @@ from burnx.types import TensorType
 def layer_word(kind: str) -> str:
     """What a layer is called that has no name: ``conv`` for Conv2d, ``norm`` for LayerNorm."""
     word = snake_case(re.sub(r"\dd$", "", kind))
-    return "norm" if word.endswith("norm") else word
+    return "norm" if word.endswith("norm") else _WORDS.get(word, word)
+
+
+_WORDS = {"p_re_lu": "prelu"}
 
 
 def find_layer(node: Node) -> Layer | None:

@@ -9,6 +9,15 @@ from typing import Final
 _INLINED: Final = re.compile(
     r"(\w+?_\d+_(?P<branch>then_branch|else_branch|body)__)?(\w+?__)??Inline_\d+__"
 )
+# how Caffe2, Keras, Paddle and others end the name of a layer's weight, and what they begin it with
+_WEIGHT: Final = re.compile(
+    r"^(?:[cg]pu_\d+/)?(?P<layer>.+?)[./_](?:weights?|kernel|gamma|scale|w_0|s_0|w)(?::0)?$"
+)
+# a kind of layer and a number, which says no more than the layer itself
+_KIND: Final = re.compile(
+    r"(?:(?:depthwise_|separable_)?conv(?:_transpose)?|batch_norm(?:alization)?|layer_norm(?:alization)?|linear|dense"
+    r"|embedding|lstm|gru|p_?re_?lu)(?:_?[123]d)?(?:_transpose)?(?:_\d+)?$"
+)
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+|\d+|[A-Z]+")
 
 
@@ -67,3 +76,16 @@ def split_parameter(text: str) -> tuple[tuple[str, ...], str]:
     branch = (inlined["branch"],) if inlined and inlined["branch"] else ()
     parts = (*branch, *split_parts(text[inlined.end() :] if inlined else text))
     return (parts[:-1], parts[-1]) if parts else ((), "")
+
+
+def split_weight(text: str) -> tuple[str, ...]:
+    """The path of the layer that a weight's name says in other words than PyTorch's; () if it says none.
+
+    ``conv2_expand_weights``, ``top/kernel:0``, ``gpu_0/conv1_w_0`` and ``stem.w_0`` are weights of a layer; a name
+    that is only its kind and a number is none.
+    """
+    found = _WEIGHT.match(text)
+    if found is None or "::" in text:
+        return ()
+    path = tuple(part for part in re.split(r"[./]", found["layer"]) if part)
+    return () if not path or _KIND.match(path[-1].lower()) else path

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from burnx.dtype import dtype_name
 from burnx.graph import Value
+from burnx.structure.byte_layers import BYTES, linear_of_bytes
 from burnx.structure.layer_reading import (
     Layer,
     Reader,
+    Rule,
+    dtype_of,
     dtype_option,
+    has_shapes,
     kernel_of,
     shape_of,
     spatial,
+    unless,
     weights_of,
 )
-from burnx.types import TensorType
 
-Rule = Callable[[Reader], Layer | None]
 # the inputs of QuantConv and QuantLinear behind the first
 _HELD = {
     "weight": 1,
@@ -30,23 +32,7 @@ _HELD = {
     "output_scale": 7,
     "output_zero_point": 8,
 }
-# those of QLinearConv and QGemm behind the first, as far as they are the same
-_LEFT = ("input_scale", "input_zero_point", "weight", "weight_scale", "weight_zero_point")
 _AXES = (1, 2, 3)  # that convolutions have
-
-
-def _name(value: Value) -> str:
-    assert isinstance(value.type, TensorType)
-    return dtype_name(value.type.dtype)
-
-
-def _unless(name: str, value: Any, default: Any) -> dict[str, Any]:
-    return {} if value == default else {name: value}
-
-
-def _has_shapes(fields: Mapping[str, Value], shapes: Mapping[str, tuple[int, ...]]) -> bool:
-    """Whether each field that is there has the shape its layer gives it."""
-    return all(shape_of(fields[name]) == shape for name, shape in shapes.items() if name in fields)
 
 
 def _stored(fields: Mapping[str, Value], bias_dtype: str) -> dict[str, Any] | None:
@@ -60,10 +46,10 @@ def _stored(fields: Mapping[str, Value], bias_dtype: str) -> dict[str, Any] | No
     if "output_scale" not in fields:
         found["output"] = None
     elif has_zero:
-        found |= _unless("output", _name(fields["output_zero_point"]), "uint8")
-    found |= _unless("weight_dtype", _name(weight), "int8")
+        found |= unless("output", dtype_of(fields["output_zero_point"]), "uint8")
+    found |= unless("weight_dtype", dtype_of(weight), "int8")
     if "bias" in fields:
-        found |= _unless("bias_dtype", _name(fields["bias"]), bias_dtype)
+        found |= unless("bias_dtype", dtype_of(fields["bias"]), bias_dtype)
     return found | dtype_option(scale)
 
 
@@ -111,10 +97,21 @@ def _dynamic_linear(reader: Reader) -> Layer | None:
     options: dict[str, Any] = {} if "bias" in fields else {"bias": False}
     options |= {"per_channel": True} if shape_of(fields["weight_scale"]) else {}
     options |= {} if "weight_zero_point" in fields else {"zero_point": False}
-    options |= _unless("weight_dtype", _name(fields["weight"]), "int8")
+    options |= unless("weight_dtype", dtype_of(fields["weight"]), "int8")
     options |= dtype_option(fields["weight_scale"])
     args = shape_of(fields["weight"])
     return Layer("DynamicQuantLinear", args, options, fields, (reader.node.inputs[0],))
+
+
+def _fused_linear(reader: Reader) -> Layer | None:
+    names = {"weight": 1, "weight_scale": 2, "weight_zero_point": 3, "bias": 4}
+    held = linear_of_bytes(reader, names)
+    if held is None:
+        return None
+    args, options, fields = held
+    return Layer(
+        "DynamicQuantLinear", args, options | {"fused": True}, fields, (reader.node.inputs[0],)
+    )
 
 
 def _embedding(reader: Reader) -> Layer | None:
@@ -122,7 +119,7 @@ def _embedding(reader: Reader) -> Layer | None:
     scaled = bool(reader.take("scaled", 0))
     options: dict[str, Any] = {"scaled": True} if scaled else {}
     options |= {} if scaled or "zero_point" in fields else {"zero_point": False}
-    options |= _unless("weight_dtype", _name(fields["weight"]), "uint8")
+    options |= unless("weight_dtype", dtype_of(fields["weight"]), "uint8")
     options |= dtype_option(fields["scale"])
     args = shape_of(fields["weight"])
     return Layer("QuantEmbedding", args, options, fields, (reader.node.inputs[3],))
@@ -137,7 +134,7 @@ def _fake_quantize(reader: Reader) -> Layer | None:
     if "zero_point" not in fields:
         options["zero_point"] = False
     else:
-        options |= _unless("quantized", _name(fields["zero_point"]), "uint8")
+        options |= unless("quantized", dtype_of(fields["zero_point"]), "uint8")
     options |= dtype_option(fields["scale"])
     given = (reader.node.inputs[0],)
     return Layer("FakeQuantize", shape, options, fields, given, word="quant")
@@ -153,16 +150,16 @@ def _n_bits(reader: Reader) -> Layer | None:
         "scales": (rows, blocks),
         "zero_points": (rows, -(-blocks * bits // 8)),
     }
-    is_packed = "zero_points" not in fields or _name(fields["zero_points"]) == "uint8"
+    is_packed = "zero_points" not in fields or dtype_of(fields["zero_points"]) == "uint8"
     if len(reader.node.inputs) > 4 and reader.node.inputs[4] is not None:
         return None
-    if not is_packed or not _has_shapes(fields, shapes):
+    if not is_packed or not has_shapes(fields, shapes):
         return None
     options: dict[str, Any] = {} if bits == 4 else {"bits": bits}
-    options |= _unless("block_size", size, 32)
+    options |= unless("block_size", size, 32)
     options |= {} if "zero_points" in fields else {"zero_points": False}
     options |= {"bias": True} if "bias" in fields else {}
-    options |= _unless("accuracy_level", reader.take("accuracy_level", 0), 0)
+    options |= unless("accuracy_level", reader.take("accuracy_level", 0), 0)
     options |= dtype_option(fields["scales"])
     return Layer("LinearNBits", (width, rows), options, fields, (reader.node.inputs[0],))
 
@@ -178,13 +175,13 @@ def _dynamic_lstm(reader: Reader) -> Layer | None:
         (directions,),
     )
     shapes["recurrence"] = (directions, hidden, columns)
-    if not _has_shapes(fields, shapes) or columns != 4 * hidden:
+    if not has_shapes(fields, shapes) or columns != 4 * hidden:
         return None
     if directions != (2 if direction == "bidirectional" else 1):
         return None
     options: dict[str, Any] = {} if direction == "forward" else {"direction": direction}
     options |= {} if "bias" in fields else {"bias": False}
-    options |= _unless("weight_dtype", _name(fields["weight"]), "int8")
+    options |= unless("weight_dtype", dtype_of(fields["weight"]), "int8")
     options |= dtype_option(fields["weight_scale"])
     states = list(reader.node.inputs[4:8])
     while states and states[-1] is None:
@@ -194,76 +191,6 @@ def _dynamic_lstm(reader: Reader) -> Layer | None:
     return Layer("DynamicQuantLSTM", (inputs, hidden), options, fields, given, count)
 
 
-# ------------------------------------------------------------------------------- layers of bytes
-def _q_conv(reader: Reader) -> Layer | None:
-    names = (*_LEFT, "output_scale", "output_zero_point", "bias")
-    fields = weights_of(reader, {name: place for place, name in enumerate(names, 1)})
-    shape, each = shape_of(fields["weight"]), shape_of(fields["weight_scale"])
-    sides = dict.fromkeys(names[:2] + names[5:7], ())
-    fits = each in ((), shape[:1]) and _has_shapes(fields, {**sides, "weight_zero_point": each})
-    if len(shape) - 2 not in _AXES or not fits:
-        return None
-    options = spatial(reader, len(shape) - 2)
-    assert options is not None
-    args = (shape[1] * options.get("groups", 1), shape[0], kernel_of(reader, fields["weight"]))
-    options |= _of_bytes(fields) | ({"per_channel": True} if each else {})
-    options |= _unless("output", _name(fields["output_zero_point"]), "uint8")
-    kind = f"QLinearConv{len(shape) - 2}d"
-    return Layer(kind, args, options, fields, (reader.node.inputs[0],))
-
-
-def _of_bytes(fields: Mapping[str, Value]) -> dict[str, Any]:
-    options: dict[str, Any] = {} if "bias" in fields else {"bias": False}
-    options |= _unless("dtype", _name(fields["input_zero_point"]), "uint8")
-    return options | _unless("weight_dtype", _name(fields["weight"]), "int8")
-
-
-def _q_gemm(reader: Reader) -> Layer | None:
-    names = (*_LEFT, "bias", "output_scale", "output_zero_point")
-    fields = weights_of(reader, {name: place for place, name in enumerate(names, 1)})
-    rows, columns = shape_of(fields["weight"])
-    each = shape_of(fields["weight_scale"])
-    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(names[:2] + names[6:], ())
-    shapes |= {"weight_zero_point": each, "bias": (rows,)}
-    if not reader.take("transB", 0) or each not in ((), (rows,)) or not _has_shapes(fields, shapes):
-        return None
-    options = _of_bytes(fields) | ({"per_channel": True} if each else {})
-    zero_point = fields.get("output_zero_point")
-    options |= _unless("output", None if zero_point is None else _name(zero_point), "uint8")
-    return Layer("QGemm", (columns, rows), options, fields, (reader.node.inputs[0],))
-
-
-def _of_sides(kind: str, *sides: str) -> Rule:
-    """The rule for an operator whose every tensor has a scale and a zero point, its result the last."""
-
-    def rule(reader: Reader) -> Layer | None:
-        places: dict[str, int] = {}
-        for number, side in enumerate(sides):
-            # the result itself is no input
-            start = 3 * number - (1 if side == "output" else 0)
-            places |= {f"{side}_scale": start + 1, f"{side}_zero_point": start + 2}
-        fields = weights_of(reader, places)
-        dtypes = {_name(value) for name, value in fields.items() if name.endswith("point")}
-        is_plain = all(shape_of(value) == () for value in fields.values())
-        if len(fields) != len(places) or len(dtypes) != 1 or not is_plain:
-            return None
-        given = tuple(reader.node.inputs[3 * number] for number in range(len(sides) - 1))
-        if any(value is None or value.is_constant for value in given):
-            return None
-        options = _unless("dtype", dtypes.pop(), "uint8")
-        return Layer(kind, (), options, fields, given, word=_WORDS[kind])
-
-    return rule
-
-
-_WORDS = {
-    "QLinearAdd": "add",
-    "QLinearMul": "mul",
-    "QLinearMatMul": "matmul",
-    "QLinearSigmoid": "sigmoid",
-    "QLinearLeakyRelu": "leaky_relu",
-    "QLinearGlobalAveragePool": "pool",
-}
 _MICROSOFT = "com.microsoft"
 QUANTIZED: dict[tuple[str, str], Rule] = {
     ("burnx", "QuantConv"): _quant_conv,
@@ -273,14 +200,6 @@ QUANTIZED: dict[tuple[str, str], Rule] = {
     ("burnx", "FakeQuantize"): _fake_quantize,
     (_MICROSOFT, "MatMulNBits"): _n_bits,
     (_MICROSOFT, "DynamicQuantizeLSTM"): _dynamic_lstm,
-    ("", "QLinearConv"): _q_conv,
-    (_MICROSOFT, "QGemm"): _q_gemm,
-    (_MICROSOFT, "QLinearAdd"): _of_sides("QLinearAdd", "left", "right", "output"),
-    (_MICROSOFT, "QLinearMul"): _of_sides("QLinearMul", "left", "right", "output"),
-    ("", "QLinearMatMul"): _of_sides("QLinearMatMul", "left", "right", "output"),
-    (_MICROSOFT, "QLinearSigmoid"): _of_sides("QLinearSigmoid", "input", "output"),
-    (_MICROSOFT, "QLinearLeakyRelu"): _of_sides("QLinearLeakyRelu", "input", "output"),
-    (_MICROSOFT, "QLinearGlobalAveragePool"): _of_sides(
-        "QLinearGlobalAveragePool", "input", "output"
-    ),
+    (_MICROSOFT, "DynamicQuantizeMatMul"): _fused_linear,
+    **BYTES,
 }

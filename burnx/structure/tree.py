@@ -6,13 +6,13 @@ cannot, or are too few to be worth a class, they stand in the class around them,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 import networkx as nx
 
 from burnx.graph import Graph, Node, Value, uses
-from burnx.structure.layer_paths import layer_paths
+from burnx.structure.layer_paths import LayerPaths, layer_paths
 from burnx.structure.layer_reading import Layer
 from burnx.structure.layers import find_layer
 from burnx.structure.paths import is_place
@@ -20,13 +20,16 @@ from burnx.structure.scopes import Path, Scopes
 from burnx.structure.sizes import leaves
 from burnx.structure.standing import absorb, hoist
 
+BRANCHING = frozenset({"If", "Loop", "Scan"})
+
 
 @dataclass(slots=True, eq=False)
 class Op:
-    """A plain call of an operator."""
+    """A plain call of an operator; ``inside`` are the layers in its branches or its loop's body."""
 
     node: Node
     order: int
+    inside: list[LayerCall] = field(default_factory=list)
 
 
 @dataclass(slots=True, eq=False)
@@ -89,6 +92,25 @@ def writes(item: Item) -> list[Value]:
     return item.outputs if isinstance(item, Call) else item.node.outputs
 
 
+def with_inside(items: Iterable[Item]) -> Iterator[Item]:
+    """The items, and behind each the layers in its branches or loop."""
+    for item in items:
+        yield item
+        if isinstance(item, Op):
+            yield from item.inside
+
+
+def inner_items(graph: Graph, layers: Sequence[LayerCall]) -> list[Item]:
+    """The items of a branch or body; ``layers`` are those of all branches and bodies inside of one node."""
+    known = {each.node: each for each in layers}
+    found: list[Item] = []
+    for order, node in enumerate(graph.nodes):
+        layer = known.get(node)
+        own = list(layers) if any(True for _ in node.subgraphs()) else []
+        found.append(Op(node, order, own) if layer is None else replace(layer, order=order))
+    return found
+
+
 def build_tree(graph: Graph, scopes: Scopes, flat: bool = False) -> Call:
     """The graph as the body of the model's class."""
     items: list[Op | LayerCall] = []
@@ -109,7 +131,29 @@ def build_tree(graph: Graph, scopes: Scopes, flat: bool = False) -> Call:
         places = [(item, paths[item.node]) for item, _ in places]
     grouper = _Grouper(users, set(graph.outputs))
     body = grouper.group(places, ())
+    _find_inside(body, (), paths_of)
     return Call((), body, 0, list(graph.inputs), list(graph.outputs))
+
+
+def _find_inside(items: Iterable[Item], owner: Path, paths: LayerPaths) -> None:
+    """Note the layers in branches and loops of the items of one class, which is at ``owner``."""
+    for item in items:
+        if isinstance(item, Call):
+            _find_inside(item.items, item.path, paths)
+        elif isinstance(item, Op):
+            for node in _inner_nodes(item.node):
+                layer = find_layer(node)
+                if layer is not None:
+                    path = paths.find_inside(node, layer, owner)
+                    item.inside.append(LayerCall(node, item.order, layer, path))
+
+
+def _inner_nodes(node: Node) -> Iterator[Node]:
+    if node.operator in BRANCHING and not node.domain:
+        for graph in node.subgraphs():
+            for inner in graph.nodes:
+                yield inner
+                yield from _inner_nodes(inner)
 
 
 def _users(graph: Graph) -> dict[Value, set[Node]]:

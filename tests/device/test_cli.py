@@ -321,6 +321,22 @@ def test_import_export_and_back(model: str, capsys: pytest.CaptureFixture[str]) 
     onnx.checker.check_model("again.onnx", full_check=True)
 
 
+def test_import_is_checked_on_what_is_given(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = tmp_path / "x.npy"
+    np.save(rows, np.ones((5, 3), np.float32))
+    arguments = ["import", model, "--dim", "batch=5", "--input", f"x=@{rows}", "--seed", "3"]
+    assert "add --check" in refused(capsys, *arguments)
+    assert answer(capsys, *arguments, "--check")["check"]["agrees_with"][0] == "a direct run"
+    assert "batch" in refused(capsys, *arguments, "--dim", "batch=4", "--check")
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main([*arguments]) != 0
+    return capsys.readouterr().err
+
+
 def capsys_cleared(capsys: pytest.CaptureFixture[str]) -> pytest.CaptureFixture[str]:
     capsys.readouterr()
     return capsys

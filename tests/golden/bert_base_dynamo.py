@@ -57,7 +57,7 @@ class BertPooler(nn.Module):
         self.dense = nn.Linear(768, 768)
 
     def forward(self, x: Tensor) -> Tensor:
-        return ops.tanh(self.dense(ops.gather(x, 0, axis=1)))  # (1, 768)
+        return ops.tanh(self.dense(x[:, 0]))  # (1, 768)
 
 
 class BertLayer(nn.Module):

@@ -78,7 +78,7 @@ class M(nn.Module):
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         x = self.embeddings(input_ids)  # (batch, seq, 768)
-        mask = ops.where(ops.unsqueeze(attention_mask.astype("bool"), [1, 2]), 0.0, -3.4028235e38)
+        mask = ops.where(attention_mask.astype("bool")[:, None, None], 0.0, -3.4028235e38)
         return self.transformer(x, mask)  # (batch, seq, 768)
 
 

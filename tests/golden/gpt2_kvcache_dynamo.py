@@ -89,13 +89,11 @@ class GPT2Model(nn.Module):
     ) -> tuple[Tensor, ...]:
         x = self.wte(input_ids)  # (batch, 1, 768)
         past_size = past[0].shape[2]
-        x = x + self.wpe(ops.unsqueeze(ops.dims(past_size), [0]))  # (batch, 1, 768)
+        x = x + self.wpe(ops.dims(past_size)[None])  # (batch, 1, 768)
         x_2 = attention_mask.astype("bool")  # (batch, total) bool
         positions = ops.range(0, past_size + 1, 1)  # (past + 1) int64
-        is_less = ops.unsqueeze(positions, [0, 1, 2]) <= ops.unsqueeze(
-            ops.dims(past_size), [0, 1, 2]
-        )  # (1, 1, 1, past + 1) bool
-        x_2 = ops.unsqueeze(ops.gather(x_2, positions, axis=1), [1, 2])
+        is_less = positions[None, None, None] <= ops.dims(past_size)[None, None, None]
+        x_2 = x_2[:, positions][:, None, None]  # (batch, 1, 1, past + 1) bool
         mask = ops.where(is_less & x_2, 0.0, -3.4028235e38)  # (batch, 1, 1, past + 1)
         present: list[Tensor] = []
         for place, h in enumerate(self.h):

@@ -35,8 +35,8 @@ class MagikaV2(nn.Module):
     def forward(self, x: Tensor, bytes_: Tensor) -> Tensor:
         x = ops.gelu(self.Dense_0(x), approximate="tanh")  # (unk__214, 2048, 64)
         x = x.reshape(x.shape[0], 512, 256)  # (unk__214, 512, 256)
-        total = ops.reduce_sum(x, [1], keepdims=0, noop_with_empty_axes=1)  # (unk__214, 256)
-        total_2 = ops.reduce_sum(x * x, [1], keepdims=0, noop_with_empty_axes=1)  # (unk__214, 256)
+        total = x.sum(1)  # (unk__214, 256)
+        total_2 = (x * x).sum(1)  # (unk__214, 256)
         total_2 = total_2 * 0.001953125  # (unk__214, 256)
         total = total * 0.001953125  # (unk__214, 256)
         larger = ops.max(0.0, total_2 - total * total)  # (unk__214, 256)
@@ -44,19 +44,19 @@ class MagikaV2(nn.Module):
         reciprocal = reciprocal * self.constant  # (unk__214, 512, 256)
         x = (x - total.reshape(total.shape[0], 1, 256)) * reciprocal  # (unk__214, 512, 256)
         x = ops.slice(
-            ops.unsqueeze(x + self.constant_2, [3]),
+            (x + self.constant_2)[..., None],
             ops.array([0, 0, 0, 0], dtype="int32"),
             ops.array([1000000000, 1000000000, 1000000000, 1000000000], dtype="int32"),
             ops.array([0, 2, 1, 3], dtype="int32"),
             ops.array([1, 1, 1, 1], dtype="int32"),
         )  # (min(1000000000, unk__214), 512, 256, 1)
-        x = ops.squeeze(self.Conv_0(x.transpose(0, 2, 1, 3)), [3])
+        x = self.Conv_0(x.transpose(0, 2, 1, 3)).squeeze(3)  # (min(1000000000, unk__214), 512, 508)
         x = ops.global_max_pool(ops.gelu(x + self.const_fold_opt__209, approximate="tanh"))
-        x = ops.squeeze(x, [2])  # (min(1000000000, unk__214), 512)
-        total = ops.reduce_sum(x, [1], keepdims=0, noop_with_empty_axes=1) * 0.001953125
+        x = x.squeeze(2)  # (min(1000000000, unk__214), 512)
+        total = x.sum(1) * 0.001953125  # (min(1000000000, unk__214))
         x_2 = total * total  # (min(1000000000, unk__214))
         x_3 = x - total.reshape(bytes_.shape[0], 1)  # (unk__214, 512)
-        x = ops.reduce_sum(x * x, [1], keepdims=0, noop_with_empty_axes=1)
+        x = (x * x).sum(1)  # (min(1000000000, unk__214))
         larger = ops.max(0.0, x * 0.001953125 - x_2).reshape(bytes_.shape[0], 1)  # (unk__214, 1)
         reciprocal = ops.reciprocal(ops.sqrt(larger + 1e-06)) * self.constant_3  # (unk__214, 512)
         x_3 = self.Dense_1(x_3 * reciprocal + self.constant_4)  # (unk__214, 214)

@@ -93,5 +93,5 @@ class Model(nn.Module):
         self.classifier = nn.ModuleList({1: nn.Linear(1280, 1000, bias=False)})
 
     def forward(self, x: Tensor) -> Tensor:
-        x = ops.reduce_mean(self.features(x), [-1, -2])  # (1, 1280, 1, 1)
+        x = self.features(x).mean((-1, -2), keepdims=True)  # (1, 1280, 1, 1)
         return self.classifier[1](ops.flatten(x))  # (1, 1000)

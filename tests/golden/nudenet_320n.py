@@ -8,7 +8,7 @@ Outputs: output0 (batch, 22, ((4*((height - 1) // 32) + 1) // 2)*((4*((width - 1
 1) // 32) + 16*((width - 1) // 32) + 21)
 """
 
-from burnx import Input, Output, Tensor, nn, ops
+from burnx import Input, Output, Tensor, nn, ops, stack
 
 WEIGHTS = "nudenet_320n.safetensors"
 
@@ -100,15 +100,12 @@ class ModelBlock_2(nn.Module):
         batch = joined.shape[0]
         joined = joined.reshape(batch, 82, -1)
         positions = positions + 0.5  # (4*((width - 1) // 32) + 4)
-        constant_of_shape = ops.constant_of_shape((joined.shape[2], 1), value=ops.array([0.0]))
         positions_2 = (positions_2 + 0.5).reshape(-1, 1)  # (4*((height - 1) // 32) + 4, 1)
         positions = positions.reshape(1, -1)  # (1, 4*((width - 1) // 32) + 4)
-        constant_of_shape = constant_of_shape + 8.0
+        constant_of_shape = ops.constant_of_shape((joined.shape[2], 1), value=ops.array([8.0]))
         positions_2 = ops.expand(positions_2, (cv2.shape[2], cv2.shape[3]))
-        joined_2 = ops.concat(
-            ops.unsqueeze(ops.expand(positions, (cv2.shape[2], cv2.shape[3])), [-1]),
-            ops.unsqueeze(positions_2, [-1]),
-            axis=-1,
+        joined_2 = stack(
+            [ops.expand(positions, (cv2.shape[2], cv2.shape[3])), positions_2], axis=-1
         )  # (4*((height - 1) // 32) + 4, 4*((width - 1) // 32) + 4, 2)
         joined_2 = joined_2.reshape(-1, 2)
         cv2 = self.cv2[1](x_2)
@@ -117,15 +114,12 @@ class ModelBlock_2(nn.Module):
         positions = ops.range(0, cv2.shape[3], 1).astype("float32")
         positions = positions + 0.5  # (((4*((width - 1) // 32) + 1) // 2) + 2)
         positions_2 = ops.range(0, cv2.shape[2], 1).astype("float32") + 0.5
-        constant_of_shape_2 = ops.constant_of_shape((joined_3.shape[2], 1), value=ops.array([0.0]))
         positions_2 = positions_2.reshape(-1, 1)  # (((4*((height - 1) // 32) + 1) // 2) + 2, 1)
         positions = positions.reshape(1, -1)  # (1, ((4*((width - 1) // 32) + 1) // 2) + 2)
-        constant_of_shape_2 = constant_of_shape_2 + 16.0
+        constant_of_shape_2 = ops.constant_of_shape((joined_3.shape[2], 1), value=ops.array([16.0]))
         positions_2 = ops.expand(positions_2, (cv2.shape[2], cv2.shape[3]))
-        joined_4 = ops.concat(
-            ops.unsqueeze(ops.expand(positions, (cv2.shape[2], cv2.shape[3])), [-1]),
-            ops.unsqueeze(positions_2, [-1]),
-            axis=-1,
+        joined_4 = stack(
+            [ops.expand(positions, (cv2.shape[2], cv2.shape[3])), positions_2], axis=-1
         )  # (((4*((height - 1) // 32) + 1) // 2) + 2, ((4*((width - 1) // 32) + 1) // 2) + 2, 2)
         joined_4 = joined_4.reshape(-1, 2)
         cv2 = self.cv2[2](x_3)
@@ -138,24 +132,24 @@ class ModelBlock_2(nn.Module):
         positions_2 = ops.range(0, cv2.shape[2], 1).astype("float32")
         part_2 = ops.sigmoid(part_2)
         positions = positions + 0.5  # (((4*((width - 1) // 32) + 3) // 4) + 1)
-        constant_of_shape_3 = ops.constant_of_shape((joined_5.shape[2], 1), value=ops.array([0.0]))
         positions_2 = (positions_2 + 0.5).reshape(-1, 1)
         positions = positions.reshape(1, -1)  # (1, ((4*((width - 1) // 32) + 3) // 4) + 1)
         joined = ops.concat(
-            constant_of_shape, constant_of_shape_2, constant_of_shape_3 + 32.0, axis=0
+            constant_of_shape,
+            constant_of_shape_2,
+            ops.constant_of_shape((joined_5.shape[2], 1), value=ops.array([32.0])),
+            axis=0,
         )
         x = self.dfl(part)
         positions_2 = ops.expand(positions_2, (cv2.shape[2], cv2.shape[3]))
         joined = joined.transpose(1, 0)
-        joined_3 = ops.concat(
-            ops.unsqueeze(ops.expand(positions, (cv2.shape[2], cv2.shape[3])), [-1]),
-            ops.unsqueeze(positions_2, [-1]),
-            axis=-1,
+        joined_3 = stack(
+            [ops.expand(positions, (cv2.shape[2], cv2.shape[3])), positions_2], axis=-1
         )  # (((4*((height - 1) // 32) + 3) // 4) + 1, ((4*((width - 1) // 32) + 3) // 4) + 1, 2)
         joined_2 = ops.concat(joined_2, joined_4, joined_3.reshape(-1, 2), axis=0)
         x_2 = x[:, :2]
         x = x[:, 2:4]
-        joined_2 = ops.unsqueeze(joined_2.transpose(1, 0), [0])
+        joined_2 = joined_2.transpose(1, 0)[None]
         x_2 = joined_2 - x_2
         joined_2 = joined_2 + x
         x = ops.concat((x_2 + joined_2) / 2.0, joined_2 - x_2, axis=1)
@@ -164,38 +158,35 @@ class ModelBlock_2(nn.Module):
 
 class ModelBlock_3(nn.Module):
     def __init__(self, channels: int):
-        self.channels = channels
         self.cv1 = Cv1(2 * channels, 2 * channels, kernel_size=1)
         self.m = nn.Sequential(MBlock(channels))
         self.cv2 = Cv1(3 * channels, 2 * channels, kernel_size=1)
 
     def forward(self, x: Tensor) -> Tensor:
-        x, part = ops.split(self.cv1(x), [self.channels, self.channels], axis=1, outputs=2)
+        x, part = ops.split(self.cv1(x), axis=1, outputs=2)
         return self.cv2(ops.concat(x, part, self.m(part), axis=1))
 
 
 class ModelBlock_4(nn.Module):
     def __init__(self, channels: int):
-        self.channels = channels
         self.cv1 = Cv1(2 * channels, 2 * channels, kernel_size=1)
         self.m = nn.ModuleList(MBlock(channels) for _ in range(2))
         self.cv2 = Cv1(4 * channels, 2 * channels, kernel_size=1)
 
     def forward(self, x: Tensor) -> Tensor:
-        x, part = ops.split(self.cv1(x), [self.channels, self.channels], axis=1, outputs=2)
+        x, part = ops.split(self.cv1(x), axis=1, outputs=2)
         m = self.m[0](part)
         return self.cv2(ops.concat(x, part, m, self.m[1](m), axis=1))
 
 
 class ModelBlock_5(nn.Module):
     def __init__(self, in_channels: int, channels: int):
-        self.channels = channels
         self.cv1 = Cv1(in_channels, 2 * channels, kernel_size=1)
         self.m = nn.Sequential(MBlock_2(channels))
         self.cv2 = Cv1(3 * channels, 2 * channels, kernel_size=1)
 
     def forward(self, x: Tensor) -> Tensor:
-        x, part = ops.split(self.cv1(x), [self.channels, self.channels], axis=1, outputs=2)
+        x, part = ops.split(self.cv1(x), axis=1, outputs=2)
         x = ops.concat(x, part, self.m(part), axis=1)
         return self.cv2(x)
 

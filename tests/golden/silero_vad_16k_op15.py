@@ -34,33 +34,33 @@ class Decoder_2(nn.Module):
     @script
     def forward(self, x: Tensor, x_2: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         if ops.dims((ops.max_dim((x.shape[1] + 64) // 128 - 1, 0) - 1) // 4 + 1) == 1:
-            x = ops.squeeze(x_2, [-1])  # (batch, 128)
+            x = x_2.squeeze(-1)  # (batch, 128)
         else:
             x = x_2
-        picked = ops.gather(state, 0)  # (batch, 128)
-        x_2 = ops.gather(state, 1)  # (batch, 128)
+        picked = state[0]  # (batch, 128)
+        x_2 = state[1]  # (batch, 128)
         inverse = ~(ops.size(ops.shape(x)) == 2)  # (...) bool
         if inverse:
             x = ops.unsqueeze(x, [0])  # (?, ?, ?)
         else:
             x = ops.identity(x)  # (?, ?)
         if inverse:
-            x_3 = ops.unsqueeze(x_2, [0])  # (1, batch, 128)
-            x_2 = ops.unsqueeze(picked, [0])  # (1, batch, 128)
+            x_3 = x_2[None]  # (1, batch, 128)
+            x_2 = picked[None]  # (1, batch, 128)
         else:
             x_3 = x_2
             x_2 = picked
         x = ops.unsqueeze(x, [0])  # (...)
         _, x, rnn = self.rnn(x, None, ops.unsqueeze(x_2, [0]), ops.unsqueeze(x_3, [0]))  # (...)
-        x = ops.squeeze(x, [0])  # (...)
-        rnn = ops.squeeze(rnn, [0])  # (...)
+        x = x.squeeze(0)  # (...)
+        rnn = rnn.squeeze(0)  # (...)
         if inverse:
             is_equal = ops.gather(ops.shape(x), [0]) == [1]  # (...) bool
             if is_equal:
-                x = ops.squeeze(x, [0])  # (...)
+                x = x.squeeze(0)  # (...)
             is_equal = ops.gather(ops.shape(rnn), [0]) == [1]  # (...) bool
             if is_equal:
-                rnn = ops.squeeze(rnn, [0])  # (...)
+                rnn = rnn.squeeze(0)  # (...)
         x_2 = ops.unsqueeze(x, [-1])  # (...)
         x = ops.concat(ops.unsqueeze(x, [0]), ops.unsqueeze(rnn, [0]), axis=0)  # (...)
         return x, self.decoder(ops.relu(x_2))
@@ -79,13 +79,13 @@ class Model_2(nn.Module):
 
     @script
     def forward(self, x: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        stft = self.stft(ops.unsqueeze(ops.pad(x, [0, 0, 0, 64], mode="reflect"), [1]))
+        stft = self.stft(ops.pad(x, [0, 0, 0, 64], mode="reflect")[:, None])
         power = stft[:, :129] ** 2.0 + stft[:, 129:] ** 2.0
         x, decoder = self.decoder(x, self.encoder(ops.sqrt(power)), state)  # (...)
         is_equal = ops.gather(ops.shape(decoder), [1]) == [1]  # (...) bool
         if is_equal:
-            decoder = ops.squeeze(decoder, [1])  # (...)
-        output = ops.unsqueeze(ops.reduce_mean(decoder, [1], keepdims=0), [1])  # (batch, 1)
+            decoder = decoder.squeeze(1)  # (...)
+        output = ops.unsqueeze(decoder.mean(1), [1])  # (batch, 1)
         return x, output
 
 

@@ -25,16 +25,16 @@ class Attn(nn.Module):
         self.size = size
         self.size_2 = size_2
         self.size_3 = size_3
-        self.linear = nn.Linear(features, 3 * features)
-        self.linear_2 = nn.Linear(features, features)
+        self.qkv_proj = nn.Linear(features, 3 * features)
+        self.o_proj = nn.Linear(features, features)
         self.constant = nn.Parameter(1, hidden_features, 49, 49)
 
     def forward(self, x: Tensor) -> Tensor:
         x = x.reshape(1, self.size, 7, self.size, 7, self.features).transpose(0, 1, 3, 2, 4, 5)
         query, key, value = ops.split(
-            self.linear(x.reshape(self.size_2, 49, self.features)), axis=-1, outputs=3
+            self.qkv_proj(x.reshape(self.size_2, 49, self.features)), axis=-1, outputs=3
         )
-        x = self.linear_2(
+        x = self.o_proj(
             ops.attention(
                 query,
                 key,
@@ -66,8 +66,8 @@ class Attn_2(nn.Module):
         self.hidden_features_2 = hidden_features_2
         self.size = size
         self.size_2 = size_2
-        self.linear = nn.Linear(features, 3 * features)
-        self.linear_2 = nn.Linear(features, features)
+        self.qkv_proj = nn.Linear(features, 3 * features)
+        self.o_proj = nn.Linear(features, features)
         self.constant = nn.Parameter(hidden_features, 1, 49)
         self.constant_2 = nn.Parameter(hidden_features, 49, 1)
         self.constant_3 = nn.Parameter(1, hidden_features_2, 49, 49)
@@ -77,7 +77,7 @@ class Attn_2(nn.Module):
         x = ops.concat(x[:, :, 3:], x[:, :, :3], axis=2)
         x = x.reshape(1, self.size, 7, self.size, 7, self.features).transpose(0, 1, 3, 2, 4, 5)
         query, key, value = ops.split(
-            self.linear(x.reshape(self.hidden_features, 49, self.features)), axis=-1, outputs=3
+            self.qkv_proj(x.reshape(self.hidden_features, 49, self.features)), axis=-1, outputs=3
         )
         x = self.constant - self.constant_2
         is_equal = x == 0.0
@@ -90,13 +90,13 @@ class Attn_2(nn.Module):
             q_num_heads=self.hidden_features_2,
             kv_num_heads=self.hidden_features_2,
         )
-        linear = (
-            self.linear_2(context)
+        o_proj = (
+            self.o_proj(context)
             .reshape(1, self.size, self.size, 7, 7, self.features)
             .transpose(0, 1, 3, 2, 4, 5)
         )
-        linear = linear.reshape(1, self.size_2, self.size_2, self.features)
-        joined = ops.concat(linear[:, -3:], linear[:, :-3], axis=1)
+        o_proj = o_proj.reshape(1, self.size_2, self.size_2, self.features)
+        joined = ops.concat(o_proj[:, -3:], o_proj[:, :-3], axis=1)
         return ops.concat(joined[:, :, -3:], joined[:, :, :-3], axis=2)
 
 
@@ -116,8 +116,8 @@ class FeatureBlock_2(nn.Module):
 
 class Attn_3(nn.Module):
     def __init__(self):
-        self.linear = nn.Linear(384, 1152)
-        self.linear_2 = nn.Linear(384, 384)
+        self.qkv_proj = nn.Linear(384, 1152)
+        self.o_proj = nn.Linear(384, 384)
         self.constant = nn.Parameter(1, 12, 49, 49)
         self.constant_2 = nn.Parameter(4, 1, 49, 49)
 
@@ -125,13 +125,13 @@ class Attn_3(nn.Module):
         x = ops.concat(x[:, 3:], x[:, :3], axis=1)  # (1, 14, 14, 384)
         x = ops.concat(x[:, :, 3:], x[:, :, :3], axis=2)  # (1, 14, 14, 384)
         x = x.reshape(1, 2, 7, 2, 7, 384).transpose(0, 1, 3, 2, 4, 5)  # (1, 2, 2, 7, 7, 384)
-        query, key, value = ops.split(self.linear(x.reshape(4, 49, 384)), axis=-1, outputs=3)
+        query, key, value = ops.split(self.qkv_proj(x.reshape(4, 49, 384)), axis=-1, outputs=3)
         context = ops.attention(
             query, key, value, self.constant + self.constant_2, q_num_heads=12, kv_num_heads=12
         )  # (4, 49, 384)
-        linear = self.linear_2(context).reshape(1, 2, 2, 7, 7, 384).transpose(0, 1, 3, 2, 4, 5)
-        linear = linear.reshape(1, 14, 14, 384)  # (1, 14, 14, 384)
-        joined = ops.concat(linear[:, -3:], linear[:, :-3], axis=1)  # (1, 14, 14, 384)
+        o_proj = self.o_proj(context).reshape(1, 2, 2, 7, 7, 384).transpose(0, 1, 3, 2, 4, 5)
+        o_proj = o_proj.reshape(1, 14, 14, 384)  # (1, 14, 14, 384)
+        joined = ops.concat(o_proj[:, -3:], o_proj[:, :-3], axis=1)  # (1, 14, 14, 384)
         return ops.concat(joined[:, :, -3:], joined[:, :, :-3], axis=2)  # (1, 14, 14, 384)
 
 

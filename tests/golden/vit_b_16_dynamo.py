@@ -12,11 +12,11 @@ WEIGHTS = "vit_b_16_dynamo.safetensors"
 
 class MultiheadAttention(nn.Module):
     def __init__(self):
-        self.linear = nn.Linear(768, 2304)
+        self.qkv_proj = nn.Linear(768, 2304)
         self.out_proj = nn.Linear(768, 768, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        query, key, value = ops.split(self.linear(x), axis=-1, outputs=3)  # (1, 197, 768)
+        query, key, value = ops.split(self.qkv_proj(x), axis=-1, outputs=3)  # (1, 197, 768)
         return self.out_proj(ops.attention(query, key, value, q_num_heads=12, kv_num_heads=12))
 
 
@@ -71,5 +71,5 @@ class Model(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.conv_proj(x).reshape(1, 768, 196).transpose(0, 2, 1)  # (1, 196, 768)
-        picked = ops.gather(self.encoder(ops.concat(self.expand, x, axis=1)), 0, axis=1)  # (1, 768)
+        picked = self.encoder(ops.concat(self.expand, x, axis=1))[:, 0]  # (1, 768)
         return self.heads.head(picked)  # (1, 1000)

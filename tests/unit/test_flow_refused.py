@@ -60,16 +60,84 @@ def checks(x: Any, most: int = 3) -> Any:
     return x + 1
 
 
+@burnx.script
+def asserts(x: Any) -> Any:
+    assert x.max() < 0
+    return x + 1
+
+
+@burnx.script
+def assigns_inside(x: Any) -> Any:
+    return (m if (m := x.max()) > 0 else x) + 1
+
+
+@burnx.script
+def assigns_between(x: Any) -> Any:
+    return x + 1 if x.ndim and (m := x.max()) < 0 and m < 7 else x
+
+
+@burnx.script
+def leaves_out(x: Any) -> Any:
+    return x + sum(1 for number in range(1) if x.max() < number)
+
+
+@burnx.script
+def matches(x: Any) -> Any:
+    match x.ndim:
+        case rank if x.max() < rank:
+            return x + 1
+    return x
+
+
+@burnx.script
+def counts(x: Any) -> Any:
+    return x + len(range(-int(x.max())))
+
+
+@burnx.script
+def scripts_inside(x: Any) -> Any:
+    step = 1
+
+    @burnx.script
+    def inner(y: Any) -> Any:
+        if y.max() < 0:
+            y = y + step
+        return y
+
+    return inner(x)
+
+
 X = np.array([-1, -2, -3, -1], np.float32)
 
 
 @pytest.mark.parametrize(
     ("model", "reason"),
-    [(assigns, "assigns a name"), (tries, "in a try"), (raises, "holds a raise")],
+    [
+        (assigns, "assigns a name"),
+        (tries, "in a try"),
+        (raises, "holds a raise"),
+        (asserts, "this assert .* a graph cannot fail"),
+        (assigns_inside, "this if else .* assigns a name"),
+        (assigns_between, "this and .* assigns a name"),
+        (leaves_out, "this if of a comprehension"),
+        (matches, "this case .* use if and elif"),
+        (counts, "nothing else that decides"),
+    ],
 )
 def test_a_tensor_does_not_decide_this(model: Any, reason: str) -> None:
     with pytest.raises(BurnxError, match=reason):
         burnx.compile(model, "reference")(X)
+
+
+@pytest.mark.parametrize("model", [asserts, assigns_between, leaves_out, matches, counts])
+def test_a_value_that_is_known_does(model: Any) -> None:
+    np.testing.assert_array_equal(model(burnx.ops.identity(X)).numpy(), X + 1)
+
+
+def test_a_function_inside_may_be_scripted_as_well() -> None:
+    graph = burnx.trace(scripts_inside, X)
+    assert [node.operator for node in graph.nodes][-1] == "If"
+    np.testing.assert_array_equal(burnx.compile(scripts_inside, "reference")(X).numpy(), X + 1)
 
 
 def test_a_number_does() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -267,6 +268,30 @@ def test_import_writes_over_nobodys_work(kind: str, model: Path, tmp_path: Path)
     burnx.import_onnx(model, target, force=True)
     assert target.read_text() == text
     assert weights.read_bytes() == before
+
+
+def test_weights_are_replaced_and_never_written_in_place() -> None:
+    layer = nn.Linear(2, 2)
+    given = np.ones((2, 2), np.float32)
+    compiled = burnx.compile(layer, "reference")
+    for _ in range(2):
+        with pytest.raises(ValueError, match="read-only"):
+            layer.weight.data[0] = 0
+        with pytest.raises(BurnxError, match="give it a new array"):
+            layer.weight[0] = 0
+        layer.weight.data = given
+        before = compiled(given).numpy()
+        given[:] = 7  # the caller's array is the caller's
+        np.testing.assert_array_equal(layer.weight.data, np.ones((2, 2)))
+        np.testing.assert_array_equal(compiled(np.ones((2, 2), np.float32)).numpy(), before)
+        given[:] = 1
+    other = copy.deepcopy(layer)
+    with pytest.raises(ValueError, match="read-only"):
+        other.weight.data[0] = 0
+    assert other.weight.data is not layer.weight.data
+    held = layer.weight.data
+    other.weight.data = held
+    assert other.weight.data is held
 
 
 def test_compiled_modules_notice_new_weights() -> None:

@@ -306,6 +306,54 @@ def test_weights_of_few_bits_read_as_a_layer(tmp_path: Path) -> None:
     assert "nn.LinearNBits(32, 6, block_size=16)" in source
 
 
+MICROSOFT = ', "com.microsoft": 1'
+
+
+def test_operators_of_bytes_without_weights_read_as_layers(tmp_path: Path) -> None:
+    text = """g (uint8[n,2,6,6] x) => (uint8[n,4,3,3] y, uint8[n,4,1,1] m) {
+        p = com.microsoft.QLinearAveragePool<kernel_shape = [2, 2], strides = [2, 2]>(x, sx, zx, sp, zp)
+        l = com.microsoft.QLinearLeakyRelu<alpha = 0.25>(p, sp, zp, sl, zl)
+        j = com.microsoft.QLinearConcat<axis = 1>(sj, zj, p, sp, zp, l, sl, zl)
+        y = com.microsoft.QLinearSoftmax<axis = 1, opset = 13>(j, sj, zj, sy, zy)
+        m = com.microsoft.QLinearReduceMean<axes = [2, 3], keepdims = 1>(j, sj, zj, sm, zm) }"""
+    weights: dict[str, Any] = {f"s{side}": scale() for side in "xpljym"}
+    weights |= {f"z{side}": np.uint8(place).reshape(()) for place, side in enumerate("xpljym")}
+    given = {"x": bytes_of(2, 2, 6, 6, dtype=np.uint8)}
+    source = round_trip(model_of(text, weights, MICROSOFT), tmp_path, given)
+    for layer in (
+        "self.pool = nn.QLinearAveragePool(kernel_shape=[2, 2], strides=[2, 2])",
+        "self.leaky_relu = nn.QLinearLeakyRelu(alpha=0.25)",
+        "self.concat = nn.QLinearConcat(2, 1)",
+        "self.softmax = nn.QLinearSoftmax(axis=1, opset=13)",
+        "self.mean = nn.QLinearReduceMean(axes=[2, 3], keepdims=1)",
+    ):
+        assert layer in source
+
+
+@pytest.mark.parametrize("size", [(), (1,), (6,)])
+def test_products_of_onnxruntime_read_as_layers(size: tuple[int, ...], tmp_path: Path) -> None:
+    text = """g (float[n,3,4] x) => (float[n,3,6] y, float[n,3,6] k, float[n,3,6] t) {
+        y = com.microsoft.DynamicQuantizeMatMul(x, w, sw, zw, b)
+        q, s, z = DynamicQuantizeLinear(x)
+        k = com.microsoft.MatMulIntegerToFloat(q, v, s, sv, z, zw, b)
+        t = com.microsoft.MatMulIntegerToFloat(q, v, s, sv, z) }"""
+    weights = {"w": bytes_of(4, 6), "sw": scale(*size), "zw": bytes_of(*size), "b": floats(6)}
+    weights |= {"v": bytes_of(4, 6), "sv": scale(*size)}
+    source = round_trip(model_of(text, weights, MICROSOFT), tmp_path, X)
+    each = ", per_channel=True" if size == (6,) else ""
+    assert f"nn.DynamicQuantLinear(4, 6{each}, fused=True)" in source
+    assert f"nn.IntegerLinear(4, 6{each})" in source
+    assert f"nn.IntegerLinear(4, 6, bias=False{each}, zero_point=False)" in source
+
+
+def test_scales_that_no_layer_holds_stay_operands(tmp_path: Path) -> None:
+    text = """g (float[n,3,4] x, float[6] s) => (float[n,3,6] y) {
+        y = com.microsoft.DynamicQuantizeMatMul(x, w, s) }"""
+    model = model_of(text, {"w": bytes_of(4, 6)}, MICROSOFT)
+    source = round_trip(model, tmp_path, X | {"s": scale(6)})
+    assert "ops.dynamic_quantize_mat_mul(x, self.w, s)" in source
+
+
 # ------------------------------------------------------------------------------- structure
 def block(nodes: list[Any], path: str, x: str, weight: str) -> str:
     """Round what a block is given, multiply it by a weight of bytes, and add it."""
@@ -343,6 +391,28 @@ def test_blocks_that_round_what_they_are_given_are_one_class(tmp_path: Path) -> 
     source = round_trip(model, tmp_path, {"x": floats(3, 4)})
     assert "for _ in range(3)" in source
     assert source.count("nn.FakeQuantize()") == 1
+
+
+def test_what_attention_rounds_is_named_by_its_role(tmp_path: Path) -> None:
+    def rounded(name: str, value: str) -> str:
+        return (
+            f"{name}q = QuantizeLinear({value}, s{name}, z) "
+            f"{name} = DequantizeLinear({name}q, s{name}, z)"
+        )
+
+    text = f"""g (float[n,2,3,4] q, float[n,2,3,4] k, float[n,2,3,4] v) => (float[n,3,8] y) {{
+        {rounded("a", "q")}  t = Transpose<perm = [0, 1, 3, 2]>(k)  {rounded("b", "t")}
+        {rounded("c", "v")}  p = MatMul(a, b)  {rounded("d", "p")}  h = Mul(d, half)
+        w = Softmax(h)  {rounded("e", "w")}  o = MatMul(e, c)  {rounded("f", "o")}
+        u = Transpose<perm = [0, 2, 1, 3]>(f)  r = Reshape(u, shape)  {rounded("g", "r")}
+        y = Identity(g) }}"""
+    weights: dict[str, Any] = {f"s{name}": scale() for name in "abcdefg"}
+    weights |= {"z": np.uint8(128).reshape(()), "half": np.float32(0.5)}
+    weights["shape"] = np.array([0, 3, 8])
+    given = {name: floats(2, 2, 3, 4) for name in "qkv"}
+    source = round_trip(model_of(text, weights), tmp_path, given)
+    for role in ("query", "key", "value", "scores", "weights", "context", "output"):
+        assert f"self.{role}_quant = nn.FakeQuantize()" in source
 
 
 def test_a_composite_operator_is_recorded_as_what_it_is_made_of() -> None:
