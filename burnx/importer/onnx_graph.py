@@ -211,8 +211,10 @@ class Reader:
             return recorder.record(operator, values, attributes, count)
         attributes.pop("outputs", None)
         given = {**attributes, "outputs": count} if version.takes_count else attributes
+        recorder.origin = recorder.place
         with recorder.ambient():
             result = version.function(*inputs, **given)
+        recorder.origin = ""
         results = list(result) if isinstance(result, (list, tuple)) else [result]
         return [
             item if isinstance(item, Tensor) else recorder.constant(np.asarray(item))

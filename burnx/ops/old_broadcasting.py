@@ -30,7 +30,7 @@ def _aligned(a: Tensor, b: Tensor, broadcast: int, axis: int | None) -> Tensor:
         return b
     assert axis is not None
     behind = a.ndim - (axis + a.ndim if axis < 0 else axis) - b.ndim
-    if behind < 0:
+    if behind < 0 or axis < -a.ndim:
         raise ShapeError(
             f"{shape_text(b.shape)} does not fit into {shape_text(a.shape)} from axis {axis} on"
         )

@@ -9,7 +9,7 @@ import pytest
 from onnx import ModelProto, parser
 
 import burnx
-from burnx.errors import UnsupportedError
+from burnx.errors import BurnxError, ShapeError, UnsupportedError
 
 
 def model(text: str, opset: int) -> ModelProto:
@@ -66,3 +66,17 @@ def test_what_lies_between_is_refused_where_nothing_does(dtype: str) -> None:
     text = f'({dtype}[1,2] x, float[2] s) => ({dtype}[1,n] y) {{ y = Resize<mode = "linear">(x, , s) }}'
     with pytest.raises(UnsupportedError, match=dtype):
         run(text, 19, x=x, s=np.float32([1, 2]))
+
+
+def test_parts_of_an_old_operator_say_what_they_are_parts_of() -> None:
+    text = "(double[2,3] x) => (float[2,3] y) { y = Softmax(x) }"
+    with pytest.raises(
+        BurnxError, match=r'float64.*, node "y" \(Reshape\), part of node "y" \(Softmax\)'
+    ):
+        run(text, 11, x=np.ones((2, 3)))
+
+
+def test_an_axis_outside_of_the_data_is_refused() -> None:
+    text = "(float[2,3,4] x, float[3] b) => (float[2,3,4] y) { y = Add<axis = -9, broadcast = 1>(x, b) }"
+    with pytest.raises(ShapeError, match=r"does not fit into .* from axis -9 on, node .*Add"):
+        run(text, 6, x=np.ones((2, 3, 4), np.float32), b=np.ones(3, np.float32))
