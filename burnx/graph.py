@@ -54,7 +54,7 @@ class Node:
 
     ``operator`` and ``domain`` name it; ``attributes`` holds Python values, arrays, types and graphs, and only those
     that were given.  An input that is left out is None; an output that nobody asked for has no name.  ``line`` is the
-    ``file.py:LINE`` of a call that was captured.
+    ``file.py:LINE`` of a call that was captured, ``origin`` the place of a file's node that this is a part of.
     """
 
     operator: str
@@ -66,6 +66,7 @@ class Node:
     doc: str = ""
     metadata: dict[str, str] = field(default_factory=dict)
     line: str = ""
+    origin: str = ""
 
     @property
     def place(self) -> str:
@@ -73,7 +74,8 @@ class Node:
         kind = f"{self.domain}.{self.operator}" if self.domain else self.operator
         label = self.name or next((value.name for value in self.outputs if value.name), "")
         at = f" at {self.line}" if self.line else ""
-        return f'node "{label}" ({kind}){at}' if label else f"node ({kind}){at}"
+        own = f'node "{label}" ({kind}){at}' if label else f"node ({kind}){at}"
+        return own if self.origin in ("", own) else f"{own}, part of {self.origin}"
 
     def __repr__(self) -> str:
         return f"<{self.place}>"

@@ -12,8 +12,9 @@ from typing import Any, Protocol, cast
 import numpy as np
 
 from burnx.dtype import DType, int64
+from burnx.errors import ShapeError
 from burnx.graph import Graph
-from burnx.shape import Dim, Expr, Shape, broadcast_shapes
+from burnx.shape import Dim, Expr, Shape, Undecided, broadcast_shapes, may_equal, same, shape_text
 from burnx.tensor import AMBIENT, Array, Tensor, Undetermined, recorder_of
 from burnx.types import TensorType, Type
 
@@ -128,6 +129,28 @@ def broadcast(x: Tensor, shape: Shape) -> Tensor:
 
 def reshape(x: Tensor, shape: Sequence[Dim]) -> Tensor:
     return x if x.shape == tuple(shape) else _emit("reshape", x, shape=tuple(shape))
+
+
+def with_size(x: Tensor, axis: int, size: Dim, rule: str) -> Tensor:
+    """x, whose axis has this size by a rule of its operator; what is not known now is checked while running.
+
+    Raises: ShapeError, with the rule, if the axis surely has another size.
+    """
+    place = axis % x.ndim
+    if not may_equal(x.shape[place], size):
+        raise ShapeError(f"{rule}, not {shape_text(x.shape)}")
+    return reshape(x, [*x.shape[:place], size, *x.shape[place + 1 :]])
+
+
+def is_size(x: Tensor, axis: int, size: Dim) -> bool:
+    """Whether an axis has this size.
+
+    Raises: Undetermined while that depends on sizes that are not known.
+    """
+    try:
+        return same(x.shape[axis], size)
+    except Undecided:
+        raise Undetermined(x.ref, "shape") from None
 
 
 def transpose(x: Tensor, perm: Sequence[int]) -> Tensor:

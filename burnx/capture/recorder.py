@@ -34,7 +34,7 @@ class GraphRecorder:
     """Records nodes into a graph; a subgraph's recorder has the one around it as ``parent``.
 
     ``prefix`` is put before the names of nodes, ``metadata`` is what the next nodes carry, ``place`` where they
-    come from; without one it is the line that calls the operator.  ``shared`` is what was recorded for composite
+    come from; without one it is the line that calls the operator; ``origin`` is the node that they are parts of.  ``shared`` is what was recorded for composite
     operators, by what it computes.
     """
 
@@ -46,6 +46,7 @@ class GraphRecorder:
     name: str = ""
     doc: str = ""
     place: str = ""
+    origin: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
     parameter_names: dict[Any, str] = field(default_factory=dict)
     parameters: dict[Any, Value] = field(default_factory=dict)
@@ -93,7 +94,7 @@ class GraphRecorder:
         node = Node(
             operator.op_type, operator.domain, list(values), [], attributes, self.name, self.doc
         )
-        node.metadata = dict(self.metadata)
+        node.metadata, node.origin = dict(self.metadata), self.origin
         if not (self.place or self.name):
             node.line = caller()
         with located(self.place or node.place):
@@ -233,7 +234,7 @@ class GraphRecorder:
     def child(self, name: str = "") -> GraphRecorder:
         """A recorder for a subgraph."""
         inner = GraphRecorder(Graph(name), self, self.operators, self.counter)
-        inner.metadata = self.metadata
+        inner.metadata, inner.origin = self.metadata, self.origin
         return inner
 
     def body(self, function: Callable[..., Any], kinds: Sequence[Type]) -> Graph:

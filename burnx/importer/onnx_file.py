@@ -160,6 +160,7 @@ def tensor_array(tensor: onnx.TensorProto, file: OnnxFile) -> Array:
     dtype, shape = _declared_kind(tensor, place)
     if tensor.HasField("segment"):
         raise ModelError(f"a tensor in segments cannot be read, {place}")
+    _check_one_source(tensor, place)
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         return _external_array(tensor, file, dtype, shape)
     if dtype == DTYPES["string"]:
@@ -167,6 +168,15 @@ def tensor_array(tensor: onnx.TensorProto, file: OnnxFile) -> Array:
     if tensor.HasField("raw_data"):
         return _raw_array(tensor.raw_data, dtype, shape, place)
     return _field_array(tensor, dtype, shape, place)
+
+
+def _check_one_source(tensor: onnx.TensorProto, place: str) -> None:
+    """Raises: ModelError if the elements stand in several fields, which may say different things."""
+    given = [name for name in (*_FIELD_DTYPES, "string_data") if getattr(tensor, name)]
+    given += ["raw_data"] if tensor.HasField("raw_data") else []
+    given += ["external_data"] if tensor.data_location == onnx.TensorProto.EXTERNAL else []
+    if len(given) > 1:
+        raise ModelError(f"a tensor has one field of elements, not {' and '.join(given)}, {place}")
 
 
 def _declared_kind(tensor: onnx.TensorProto, place: str) -> tuple[DType, tuple[int, ...]]:

@@ -15,7 +15,7 @@ import onnx
 
 from burnx.capture.recorder import GraphRecorder
 from burnx.dtype import string
-from burnx.errors import CallError, ModelError, located
+from burnx.errors import ModelError, located
 from burnx.graph import Graph, Value, constant_value
 from burnx.importer.onnx_attributes import attribute_value
 from burnx.importer.onnx_bodies import parameter_types, widened
@@ -24,7 +24,7 @@ from burnx.importer.onnx_file import OnnxFile, sparse_array, tensor_array
 from burnx.importer.onnx_gradient import is_gradient, with_function
 from burnx.importer.onnx_order import in_order
 from burnx.importer.onnx_types import declared_type, refine, settled_output
-from burnx.importer.onnx_version import Version, resolve
+from burnx.importer.onnx_version import Version, call, resolve
 from burnx.importer.unsupported import check_supported
 from burnx.tensor import Tensor
 from burnx.types import TensorType, Type
@@ -188,36 +188,8 @@ class Reader:
         attributes = self._attributes(node, recorder, scope, inputs, version)
         if is_gradient(node):
             attributes = with_function(attributes, inputs, recorder, scope.find)
-            return self._call(version, inputs, attributes, len(attributes["xs"]), recorder)
-        return self._call(version, inputs, attributes, len(node.output), recorder)
-
-    def _call(
-        self,
-        version: Version,
-        inputs: Sequence[Any],
-        attributes: dict[str, Any],
-        count: int,
-        recorder: GraphRecorder,
-    ) -> list[Tensor]:
-        operator = version.operator
-        if version.function is None:
-            try:
-                operator.check_arity(inputs, attributes)
-            except CallError as error:
-                raise ModelError(str(error)) from error
-            values = [None if item is None else item.ref for item in inputs]
-            while values and values[-1] is None:
-                values.pop()
-            return recorder.record(operator, values, attributes, count)
-        attributes.pop("outputs", None)
-        given = {**attributes, "outputs": count} if version.takes_count else attributes
-        with recorder.ambient():
-            result = version.function(*inputs, **given)
-        results = list(result) if isinstance(result, (list, tuple)) else [result]
-        return [
-            item if isinstance(item, Tensor) else recorder.constant(np.asarray(item))
-            for item in results
-        ]
+            return call(version, inputs, attributes, len(attributes["xs"]), recorder)
+        return call(version, inputs, attributes, len(node.output), recorder)
 
     def _constant(self, node: NodeProto, recorder: GraphRecorder, scope: Scope) -> Tensor:
         values = [attribute_value(each, self.file, scope.attributes) for each in node.attribute]
@@ -248,7 +220,7 @@ class Reader:
                 if name in version.ignored:
                     del found[name]
                     continue
-                raise ModelError(f'attribute "{name}" is not known')
+                raise ModelError(f'{version.name} has no attribute "{name}"')
         for name, body in graphs:
             found[name] = self._subgraph(node.op_type, body, inputs, found, recorder)
         return found

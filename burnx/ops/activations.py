@@ -9,7 +9,6 @@ from burnx.dtype import float64, is_integer
 from burnx.errors import ModelError
 from burnx.ops.kinds import T
 from burnx.ops.logic import where
-from burnx.ops.movement import reshape
 from burnx.ops.operator import operator
 from burnx.ops.precision import number, widen
 from burnx.tensor import Tensor
@@ -45,12 +44,6 @@ def leaky_relu(x: T, *, alpha: float = 0.01) -> T:
 def prelu(x: T, slope: T) -> T:
     """Scale the negative elements by ``slope``, which broadcasts to x.  Source: ONNX PRelu-16"""
     return where(x < 0, x * slope, x)
-
-
-@prelu.upgrade(from_version=6)
-def prelu_6(x: T, slope: T) -> T:
-    """PRelu with one slope, or one for each channel, which is axis 1."""
-    return prelu(x, reshape(slope, [-1] + [1] * max(x.ndim - 2, 0)))
 
 
 @operator("Elu", since=(1, 6, 22), meaning=6)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from burnx import waist
 from burnx.errors import ShapeError
 from burnx.ops.kinds import T2, Flag, Int64, T
-from burnx.ops.movement import axis_list, flatten, normal_axis, reshape, shape
+from burnx.ops.movement import axis_list, flatten, has_rank, normal_axis, reshape, shape
 from burnx.ops.operator import Operator, operator
 from burnx.ops.precision import widen
 from burnx.ops.reduction import fold_axes
@@ -106,7 +106,9 @@ def _flattened_before_13(entry: Operator) -> None:
     def softmax_1(input: T, *, axis: int = 1) -> T:
         if axis == -1:
             return entry(input, axis=-1)
-        return reshape(entry(flatten(input, axis=axis), axis=-1), shape(input))
+        whole = entry(flatten(input, axis=axis), axis=-1)
+        is_empty = has_rank(input) and 0 in input.shape
+        return reshape(whole, shape(input), **({"allowzero": 1} if is_empty else {}))
 
 
 for _entry in (softmax, log_softmax, hardmax):

@@ -28,6 +28,7 @@ from burnx.ops.attention_parts import (
     weighted,
 )
 from burnx.ops.kinds import T1, T2, Flag, Int64, M, T, U
+from burnx.ops.movement import has_rank
 from burnx.ops.operator import operator
 from burnx.shape import Dim
 from burnx.tensor import Tensor
@@ -180,7 +181,7 @@ def attention_24(
     outputs: int | None = None,
 ) -> list[T1]:
     """Attention without windows, whose numbers of heads may be given where the shapes say them."""
-    packed = q.ndim == 3
+    packed = not has_rank(q) or q.ndim == 3
     result = attention(
         q,
         k,

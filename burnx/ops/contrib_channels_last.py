@@ -124,8 +124,10 @@ def maxpool_with_mask(
     window = place_window(
         x.shape[2:], kernel_shape, strides=strides, dilations=None, pads=pads, auto_pad=auto_pad
     )
-    if m.ndim != x.ndim or any(dim != 1 for dim in m.shape[:2]):
-        raise ShapeError(f"the mask is one for all channels, not {shape_text(m.shape)}")
+    if m.ndim != x.ndim:
+        raise ShapeError(f"the mask has the rank of the data, not {shape_text(m.shape)}")
+    for axis in (0, 1):
+        m = waist.with_size(m, axis, 1, "the mask is one for all channels")
     lowest = float(np.finfo(np.float32).min)
     first: Tensor | None = None
     for axis in range(2, x.ndim):

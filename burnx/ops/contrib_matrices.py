@@ -15,11 +15,10 @@ from burnx.tensor import Tensor
 
 
 # ---------------------------------------------------------------------------------------- inverses
-@operator("Inverse", since=(1,), domain=MICROSOFT)
+@operator("Inverse", since=(1,), domain=MICROSOFT, ranks={"x": -2})
 def inverse(x: T) -> T:
     """The inverse of each matrix, by elimination with pivots.  Source: onnxruntime com.microsoft Inverse-1"""
-    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ShapeError(f"Inverse takes square matrices, not {shape_text(x.shape)}")
+    x = waist.with_size(x, -2, x.shape[-1], "Inverse takes square matrices")
     n, count = x.shape[-1], product(x.shape[:-2])
     wide = waist.reshape(waist.cast_to(x, compute_dtype(x.dtype)), (count, n, n))
     lines = waist.iota(n)
@@ -77,10 +76,8 @@ def c_dist(a: T, b: T, *, metric: str = "sqeuclidean") -> T:
 def _complex_product(a: Tensor, b: Tensor, sign: int) -> Tensor:
     """The products of pairs, b's second part with a sign."""
     dtype = a.dtype
-    a, b = widened(a, b)
-    for x in (a, b):
-        if x.shape[-1] != 2:
-            raise ShapeError(f"a complex number has 2 parts on the last axis, not {x.shape[-1]}")
+    rule = "a complex number has 2 parts on the last axis"
+    a, b = (waist.with_size(x, -1, 2, rule) for x in widened(a, b))
 
     def parts(x: Tensor) -> list[Tensor]:
         return [waist.slice_axis(x, x.ndim - 1, place, 1) for place in (0, 1)]

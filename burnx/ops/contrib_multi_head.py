@@ -139,9 +139,9 @@ def _stepped(
     v, kept_value, _ = appended(past.value, heads.v, past.length)
     if past.beams is not None and before != 0:
         k, v = (of_beams(each, past.beams, before) for each in (k, v))
-    if causal and before == 0 and k.shape[2] != heads.q.shape[2]:
-        counts = shape_text((heads.q.shape[2], k.shape[2]))
-        raise ModelError(f"unidirectional attention has as many queries as keys, not {counts}")
+    if causal and before == 0:
+        rule = f"unidirectional attention has as many keys as queries, {heads.q.shape[2]}"
+        k = waist.with_size(k, 2, heads.q.shape[2], rule)
     mask, hidden = padding
     bias = padding_bias(mask, heads.q, (k.shape[2], before), hidden)
     visible = causal_mask(heads.q.shape[2], k.shape[2], before) if causal else None

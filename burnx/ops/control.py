@@ -166,10 +166,9 @@ def scan_8(
 
 
 def _without_first(kind: Type) -> Type:
-    shape = kind.shape if isinstance(kind, TensorType) else None
-    if not isinstance(kind, TensorType) or shape is None:
-        raise ModelError("Scan needs the ranks of its inputs before opset 9")
-    return TensorType(kind.dtype, shape[1:])
+    if not isinstance(kind, TensorType):
+        raise ModelError(f"Scan takes tensors before opset 9, not a {kind}")
+    return TensorType(kind.dtype, None if kind.shape is None else kind.shape[1:])
 
 
 def _cut(x: Tensor, length: Tensor) -> Tensor:

@@ -104,8 +104,7 @@ def _diagonal(term: Term) -> Term:
         again = next(place for place, label in enumerate(labels) if label in labels[:place])
         first = labels.index(labels[again])
         n = x.shape[first]
-        if x.shape[again] != n:
-            raise ShapeError(f"a diagonal needs equal sizes, not {n} and {x.shape[again]}")
+        x = waist.with_size(x, again, n, f"a diagonal needs axes {first} and {again} of one size")
         shape: list[Dim] = [1] * x.ndim
         shape[first] = n
         line = waist.reshape(waist.iota(n), shape)

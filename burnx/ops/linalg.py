@@ -111,11 +111,10 @@ def gemm_1(
     return gemm(a, b, c, alpha=alpha, beta=beta, transA=transA, transB=transB)
 
 
-@operator("Det", since=(11, 22))
+@operator("Det", since=(11, 22), ranks={"x": -2})
 def det(x: T) -> T:
     """The determinant of each matrix in the last two axes, by elimination with pivots.  Source: ONNX Det-22"""
-    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ShapeError(f"Det takes square matrices, not {shape_text(x.shape)}")
+    x = waist.with_size(x, -2, x.shape[-1], "Det takes square matrices")
     batch, n = x.shape[:-2], x.shape[-1]
     wide = waist.cast_to(x, compute_dtype(x.dtype))
     matrices = waist.reshape(wide, (product(batch), n, n))

@@ -117,19 +117,18 @@ def _rule(name: str, decay: Tensor | None, beta: Tensor | None) -> tuple[bool, b
 
 def _heads_of(beta: Tensor, heads: int) -> int:
     """How many update rates a step has: one for each head, or one for all."""
-    last = beta.shape[2]
-    if last not in (1, heads):
-        raise ShapeError(f"beta has 1 or {heads} elements a step, not {last}")
-    return int(last)
+    for count in (1, heads):
+        if waist.is_size(beta, 2, count):
+            return count
+    raise ShapeError(f"beta has 1 or {heads} elements a step, not {beta.shape[2]}")
 
 
 def _gates(decay: Tensor, heads: int, k: Tensor) -> Tensor:
     """Decay in log space.  Shapes: -> (batch, groups, time, 1 or size)"""
-    if decay.shape[2] not in (heads, heads * k.shape[3]):
-        raise ShapeError(
-            f"decay has {heads} or {heads * k.shape[3]} elements a step, not {decay.shape[2]}"
-        )
-    return split_heads(decay, heads)
+    if waist.is_size(decay, 2, heads):
+        return split_heads(decay, heads)
+    rule = f"decay has {heads} or {heads * k.shape[3]} elements a step"
+    return split_heads(waist.with_size(decay, 2, heads * k.shape[3], rule), heads)
 
 
 def _column(x: Tensor) -> Tensor:

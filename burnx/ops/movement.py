@@ -27,6 +27,11 @@ from burnx.tensor import Tensor, Undetermined
 from burnx.types import TensorType, Type
 
 
+def has_rank(x: Tensor) -> bool:
+    """Whether the rank of a tensor is known while its operator is recorded."""
+    return isinstance(x.type, TensorType) and x.type.shape is not None
+
+
 def normal_axis(axis: int, rank: int) -> int:
     """An axis counted from the end as one counted from the start."""
     if not -rank <= axis < rank:
@@ -359,7 +364,7 @@ def _split(data: Tensor, sizes: object, *, axis: int, outputs: int | None) -> li
     if sizes is not None:
         return split(data, sizes, axis=axis, outputs=outputs)
     count = outputs or 1
-    n = data.shape[normal_axis(axis, data.ndim)]
+    n = data.shape[normal_axis(axis, data.ndim)] if has_rank(data) else None
     if isinstance(n, int) and n % count:
         raise ShapeError(
             f"Split before opset 18 makes equal parts, but {n} is not a multiple of {count}"

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from burnx import waist
 from burnx.dtype import DType, compute_dtype, dtype_of_code
 from burnx.errors import ModelError, ShapeError
+from burnx.ops.arithmetic import div
 from burnx.ops.kinds import Count, T, U, V
 from burnx.ops.logic import where
-from burnx.ops.movement import expand, normal_axes, normal_axis, reshape, unsqueeze
+from burnx.ops.movement import (
+    concat,
+    expand,
+    has_rank,
+    normal_axes,
+    normal_axis,
+    reshape,
+    shape,
+    unsqueeze,
+)
 from burnx.ops.operator import REQUIRED, operator
 from burnx.ops.precision import number, widen
 from burnx.ops.reduction import Axes, fold_axes, mean_along
@@ -133,12 +144,12 @@ def group_normalization_18(
     epsilon: float = 1e-5,
 ) -> T:
     """GroupNormalization with one scale and bias for each group."""
-    channels = x.shape[1]
-    if not isinstance(channels, int):
-        raise ModelError(
-            f"GroupNormalization before opset 21 needs a fixed number of channels, not {channels}"
-        )
-    each = np.array([num_groups, channels // num_groups], np.int64)
+    channels = x.shape[1] if has_rank(x) else None
+    if isinstance(channels, int):
+        each: Any = np.array([num_groups, channels // num_groups], np.int64)
+    else:
+        counted = div(shape(x, start=1, end=2), np.int64(num_groups))
+        each = concat(np.array([num_groups], np.int64), counted, axis=0)
     scale, bias = (reshape(expand(unsqueeze(vector, [1]), each), [-1]) for vector in (scale, bias))
     return group_normalization(x, scale, bias, num_groups=num_groups, epsilon=epsilon)
 

@@ -190,16 +190,7 @@ class Operator:
 
     def check_arity(self, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> None:
         """Raises: CallError unless every required input and attribute is there and no more than may be."""
-        variadic = bool(self.inputs) and self.inputs[-1].variadic
-        if len(inputs) > len(self.inputs) and not variadic:
-            raise CallError(f"{self.name}() takes {len(self.inputs)} inputs, not {len(inputs)}")
-        for place, parameter in enumerate(self.inputs):
-            absent = place >= len(inputs) or inputs[place] is None
-            if absent and not parameter.optional and not parameter.variadic:
-                raise CallError(f"{self.name}() needs its input {parameter.name!r}")
-        for name, default in self.attributes.items():
-            if default is REQUIRED and name not in attributes:
-                raise CallError(f"{self.name}() needs its attribute {name!r}")
+        check_arity(f"{self.name}()", self.inputs, self.attributes, inputs, attributes)
 
     def variable_of(self, place: int) -> str:
         """The type variable of the input at ``place``."""
@@ -335,6 +326,32 @@ def table() -> Mapping[tuple[str, str], Operator]:
     return _TABLE
 
 
+def check_arity(
+    name: str,
+    takes: Sequence[Parameter],
+    defaults: Mapping[str, Any],
+    inputs: Sequence[Any],
+    attributes: Mapping[str, Any],
+) -> None:
+    """Raises: CallError unless every required input and attribute is there and no more than may be."""
+    variadic = bool(takes) and takes[-1].variadic
+    if len(inputs) > len(takes) and not variadic:
+        raise CallError(f"{name} takes {len(takes)} inputs, not {len(inputs)}")
+    for place, parameter in enumerate(takes):
+        absent = place >= len(inputs) or inputs[place] is None
+        if absent and not parameter.optional and not parameter.variadic:
+            raise CallError(f"{name} needs its input {parameter.name!r}")
+    for attribute, default in defaults.items():
+        if default is REQUIRED and attribute not in attributes:
+            raise CallError(f"{name} needs its attribute {attribute!r}")
+
+
+def inputs_of(function: Callable[..., Any]) -> tuple[Parameter, ...]:
+    """The inputs that the signature of an operator's body names."""
+    given = inspect.signature(function).parameters.values()
+    return tuple(_input(each) for each in given if each.kind is not inspect.Parameter.KEYWORD_ONLY)
+
+
 def _input(parameter: inspect.Parameter) -> Parameter:
     text = str(parameter.annotation)
     optional = "None" in text or parameter.default is None
@@ -378,9 +395,7 @@ def operator(
             for each in kinds
             if each.kind is inspect.Parameter.KEYWORD_ONLY and each.name != "outputs"
         }
-        inputs = tuple(
-            _input(each) for each in kinds if each.kind is not inspect.Parameter.KEYWORD_ONLY
-        )
+        inputs = inputs_of(function)
         results = _outputs(str(signature.return_annotation))
         entry = Operator(
             op_type,

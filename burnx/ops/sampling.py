@@ -150,8 +150,9 @@ def grid_sample(
             f"GridSample takes mode {', '.join(TAPS)} and padding_mode zeros, border or reflection: "
             f"{mode!r} and {padding_mode!r}"
         )
-    if grid.ndim != rank + 2 or grid.shape[-1] != rank:
+    if grid.ndim != rank + 2:
         raise ShapeError(f"a grid over {rank} axes has no shape {shape_text(grid.shape)}")
+    grid = waist.with_size(grid, -1, rank, f"a grid over {rank} axes has as many numbers a place")
     if x.dtype == string or (is_complex(x.dtype) and mode != "nearest"):
         raise UnsupportedError(f"GridSample is not done for {dtype_name(x.dtype)}")
     n, *out = grid.shape[:-1]
@@ -200,11 +201,11 @@ def affine_grid(theta: T1, size: T2, *, align_corners: Flag = 0) -> T1:
     """
     shape = waist.dims(size)
     rank = len(shape) - 2
-    if rank not in (2, 3) or theta.ndim != 3 or theta.shape[1:] != (rank, rank + 1):
-        raise ShapeError(
-            f"AffineGrid takes maps (n, 2, 3) or (n, 3, 4) that fit its size, not "
-            f"{shape_text(theta.shape)} for {shape_text(shape)}"
-        )
+    rule = f"AffineGrid takes maps (n, 2, 3) or (n, 3, 4) that fit its size {shape_text(shape)}"
+    if rank not in (2, 3):
+        raise ShapeError(rule)
+    theta = waist.with_size(theta, 1, rank, rule)
+    theta = waist.with_size(theta, 2, rank + 1, rule)
     maps = waist.cast_to(theta, compute_dtype(theta.dtype))
     n = theta.shape[0]
 

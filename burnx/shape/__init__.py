@@ -28,7 +28,7 @@ from burnx.shape.expr import (
     symbol_name,
     symbols,
 )
-from burnx.shape.order import at_least, bounds, maximum, minimum, same
+from burnx.shape.order import at_least, bounds, maximum, may_equal, minimum, same
 
 __all__ = [
     "Atom",
@@ -46,6 +46,7 @@ __all__ = [
     "floordiv",
     "has_symbols",
     "maximum",
+    "may_equal",
     "minimum",
     "mod",
     "product",

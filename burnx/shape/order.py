@@ -111,3 +111,11 @@ def same(left: Dim, right: Dim) -> bool:
     if low > 0 or high < 0:
         return False
     raise Undecided(f"{left} == {right} depends on sizes that are not known")
+
+
+def may_equal(left: Dim, right: Dim) -> bool:
+    """Whether two dimensions are equal for some sizes."""
+    try:
+        return same(left, right)
+    except Undecided:
+        return True

@@ -117,6 +117,7 @@ IMPOSSIBLE = {
     "unknown": TensorProto(name="w", data_type=99, dims=[1]),
     "few strings": TensorProto(name="w", data_type=8, dims=[2], string_data=[b"a"]),
     "raw strings": TensorProto(name="w", data_type=8, dims=[1], raw_data=b"a"),
+    "one field": TensorProto(name="w", data_type=1, dims=[1], float_data=[1], raw_data=b"\0\0\0\0"),
     "segment": TensorProto(
         name="w", data_type=1, dims=[1], float_data=[1], segment=TensorProto.Segment(begin=0, end=1)
     ),

@@ -81,6 +81,19 @@ RECIPES = [
         attributes={"kernel_shape": [2, 2]},
         types=_EIGHT_BITS,
     ),
+    *_ms(
+        "QLinearAveragePool",
+        "1x1x5x5 below 9 | =0.5 | =1 | =0.31 | =3",
+        attributes={
+            "kernel_shape": [3, 3],
+            "strides": [2, 2],
+            "pads": [1, 1, 0, 0],
+            "ceil_mode": 1,
+            "count_include_pad": 1,
+        },
+        types=_EIGHT_BITS,
+        name="ceil",
+    ),
     *_ms("QLinearGlobalAveragePool", "1x2x3x3 below 9 | =0.5 | =1 | =0.31 | =3", types=_EIGHT_BITS),
     *_ms(
         "QGemm",
@@ -194,6 +207,18 @@ RECIPES = [
         types=_EIGHT_BITS,
     ),
     *_ms("NhwcMaxPool", "1x4x4x2 below 9", attributes={"kernel_shape": [2, 2]}, types=_EIGHT_BITS),
+    *_ms(
+        "NhwcMaxPool",
+        "1x7x4x2 below 9",
+        attributes={
+            "kernel_shape": [2, 1],
+            "dilations": [2, 1],
+            "strides": [2, 1],
+            "auto_pad": "SAME_UPPER",
+        },
+        types=_EIGHT_BITS,
+        name="same",
+    ),
     *_ms("NhwcConv NhwcFusedConv", "1x4x4x2 | 3x2x3x3 | 3", attributes={"activation": "Relu"}),
     *_ms(
         "MaxpoolWithMask", "1x1x4x4 distinct | 1x1x4x4 below 2", attributes={"kernel_shape": [2, 2]}

@@ -43,6 +43,16 @@ RECIPES = [
         since=10,
         name="ceil",
     ),
+    *[
+        Recipe(
+            operator,
+            "1x1x7 distinct",
+            {"kernel_shape": [2], "dilations": [2], "strides": [2], "auto_pad": "SAME_UPPER"},
+            since=since,
+            name="same",
+        )
+        for operator, since in (("MaxPool", 10), ("LpPool", 18), ("AveragePool", 19))
+    ],
     Recipe("LpPool", "1x1x4x4", {"kernel_shape": [2, 2], "strides": [2, 2]}),
     Recipe(
         "MaxUnpool",
@@ -73,6 +83,14 @@ RECIPES = [
         outputs=2,
         only={"T": ("float16", "float")},
         name="lengths",
+    ),
+    Recipe(
+        "RNN",
+        "3x2x4 unit | 1x3x4 unit | 1x3x3 unit | 1x6 unit | =[3, 0] | 1x2x3 unit",
+        {"hidden_size": 3},
+        outputs=2,
+        only={"T": ("float",)},
+        name="nothing",
     ),
     Recipe(
         "GRU",

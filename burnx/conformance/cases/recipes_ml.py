@@ -225,6 +225,25 @@ RECIPES = [
         },
     ),
     Recipe(
+        _ML + "TreeEnsemble",
+        "3x2",
+        {
+            "tree_roots": [0],
+            "n_targets": 3,
+            "nodes_featureids": [1],
+            "nodes_truenodeids": [0],
+            "nodes_falsenodeids": [1],
+            "nodes_trueleafs": [1],
+            "nodes_falseleafs": [1],
+            "leaf_targetids": [0, 2],
+            "nodes_modes": helper.make_tensor("modes", _UINT8, [1], [0]),
+            "nodes_splits": helper.make_tensor("splits", _FLOAT, [1], [0.25]),
+            "leaf_weights": helper.make_tensor("weights", _FLOAT, [2], [1.5, -2.0]),
+            "post_transform": 2,
+        },
+        name="logistic",
+    ),
+    Recipe(
         _ML + "TreeEnsembleClassifier",
         "3x2",
         {
@@ -263,6 +282,19 @@ RECIPES = [
             "target_weights": [1.5, -2.0],
             "n_targets": 1,
         },
+    ),
+    Recipe(
+        _ML + "TreeEnsembleRegressor",
+        "3x2",
+        {
+            **_TREE,
+            "target_treeids": [0, 0, 0],
+            "target_nodeids": [1, 2, 2],
+            "target_ids": [0, 0, 0],
+            "target_weights": [1.5, -2.0, 0.25],
+            "n_targets": 1,
+        },
+        name="votes",
     ),
     Recipe(
         _ML + "ZipMap", "2x2", {"classlabels_int64s": [3, 7]}, types={"T": "seq(map(int64, float))"}

@@ -31,6 +31,7 @@ RECIPES = [
     ),
     *recipes_for("Softmax LogSoftmax Hardmax", "2x3x4 distinct", attributes={"axis": 1}),
     *recipes_for("Softmax LogSoftmax Hardmax", "2x3x4 distinct", name="default"),
+    *recipes_for("Softmax LogSoftmax Hardmax", "2x3x0", attributes={"axis": 1}, name="empty"),
     Recipe("TopK", "2x6 distinct", {"k": 3, "axis": 1}, outputs=2, until=9),
     Recipe("TopK", "2x6 distinct | =[3]", {"axis": 1}, outputs=2, since=10),
     Recipe(

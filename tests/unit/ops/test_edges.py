@@ -29,3 +29,17 @@ def test_a_start_outside_is_clamped_to_the_nearest_element(
         int64[1] d = {{{step}}}> {{ y = Slice(x, s, e, a, d) }}"""
     )
     assert burnx.load(model)(np.arange(3, dtype=np.float32)).tolist() == expected
+
+
+@pytest.mark.parametrize("axis", [-3, 0, 1, 2, -1])
+@pytest.mark.parametrize("operator", ["Softmax", "LogSoftmax", "Hardmax"])
+@pytest.mark.parametrize("shape", [(2, 0, 3), (0, 2, 3), (2, 3, 0)])
+def test_the_first_softmax_of_nothing_has_its_shape(
+    operator: str, shape: tuple[int, ...], axis: int
+) -> None:
+    """Before opset 13 the axes are taken together and apart again, where a 0 means no size that is kept."""
+    model = parser.parse_model(
+        f'<ir_version: 7, opset_import: ["": 11]> g (float[{",".join(map(str, shape))}] x) => (float[a, b, c] y) '
+        f"{{ y = {operator}<axis = {axis}>(x) }}"
+    )
+    assert burnx.load(model)(np.zeros(shape, np.float32)).shape == shape
