@@ -44,7 +44,14 @@ def _add(dialect: Dialect, name: str, texts: dict[str, str]) -> None:
 
 
 def find(dialect: Dialect, name: str) -> Piece:
-    from burnx.gpu import functions, indices, numbers, reductions, tiles_units  # noqa: F401  (they register makers)
+    from burnx.gpu import (  # noqa: F401  (they register makers)
+        functions,
+        indices,
+        numbers,
+        reductions,
+        tiles_units,
+        vectors,
+    )
 
     for make in MAKERS:
         piece = make(dialect, name)
