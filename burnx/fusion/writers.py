@@ -10,6 +10,7 @@ from burnx.fusion import (
     rows,
     scans,
     scattering,
+    sorting,
     windows,
 )
 
@@ -23,5 +24,6 @@ __all__ = [
     "rows",
     "scans",
     "scattering",
+    "sorting",
     "windows",
 ]

@@ -85,7 +85,8 @@ def make_plan(
             offsets[storage.root] = total
             total += -(-size_bytes(storage.root, sizes) // _ALIGNMENT) * _ALIGNMENT
     kernels = work.flows.kernels
-    checked = any(isinstance(each, Lookup) for one in kernels for each in walk(one.body))
+    lookups = [each for one in kernels for each in walk(one.body) if isinstance(each, Lookup)]
+    checked = not all(each.sure for each in lookups)
     return Plan(tuple(launches), offsets, layout, total, given, made, checked)
 
 
