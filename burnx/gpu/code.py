@@ -28,6 +28,7 @@ class Limits:
     ``matrices``: names of the dtypes whose products matrix units take ("float16", "bfloat16", "tfloat32").
     ``capability``: of a CUDA device, 90 for an H200; 0 for OpenCL.  ``vector_bytes``: what a thread reads or writes best at
     once; 0 where neighbouring threads are made vectors of anyway, as on a processor.
+    ``doubles``: whether it has float64.
     """
 
     threads: int = 256
@@ -37,6 +38,7 @@ class Limits:
     matrices: frozenset[str] = frozenset()
     capability: int = 0
     vector_bytes: int = 16
+    doubles: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,7 @@ class OpenCL:
             local_bytes=min(device.local_mem_size, 32768),
             units=device.max_compute_units,
             vector_bytes=0 if device.type & processor else 16,
+            doubles="cl_khr_fp64" in device.extensions.split(),
         )
         self.workers = max(device.max_compute_units * WORKERS_OF_A_UNIT, 256)
 
