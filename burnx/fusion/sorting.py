@@ -8,7 +8,7 @@ that are merged by a binary search in the other one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,15 +24,14 @@ from burnx.fusion.expressions import (
 )
 from burnx.fusion.finishing import SHORT
 from burnx.fusion.scheduler import Scheduler, writer
+from burnx.fusion.searching import Integers, binary_search
 from burnx.fusion.storage import Storage
 from burnx.kernels.ir import (
     Accumulator,
     Apply,
-    Carry,
     Cast,
     Constant,
     Fold,
-    Let,
     Load,
     Local,
     Lookup,
@@ -233,16 +232,26 @@ def _write_merge(sorting: _Sorting, level: int, source: Run, to: Run, needed: in
     at, wide, length = sorting.scheduler.expressions(), sorting.wide, sorting.length
     loops, row = sorting.open(at)
     place = at.variable(length)
-    work = _Integers(at, wide)
+    work = Integers(at, wide)
     index, power, one = Position(place, wide), Position(level, wide), Constant(1, wide)
+    none = Constant(0, wide)
     run = work.let("shift_right", index, power)
     own = work.let("shift_left", run, power)
     beside = work.let("shift_left", work.let("bit_xor", run, one), power)
     left = work.let("sub", Position(length, wide), beside)
-    size = work.let("max", work.let("min", work.let("shift_left", one, power), left), _zero(wide))
+    size = work.let("max", work.let("min", work.let("shift_left", one, power), left), none)
     key = work.name(at.load(source[0], (*row, place)))
     is_second = work.name(_said("eq", Apply("bit_and", (run, one), wide), one))
-    carry, before = _search(sorting, at, (source[0], row), level, (beside, size, key, is_second))
+
+    def comes(found: Dim) -> Value:
+        other = at.load(source[0], (*row, found))
+        equal = _said("and", is_second, _said("eq", other, key))
+        return _said("or", _said("lt", other, key), equal)
+
+    turns = (
+        max(level, SHORT) + 1
+    )  # one more than needed does nothing, and all levels share a kernel
+    carry, before = binary_search(work, (beside, size, length), turns, comes)
     shift = Apply("add", (Apply("sub", (index, own), wide), before), wide)
     target = Apply("add", (Apply("min", (own, beside), wide), shift), wide)
     found = f"@{at.name('')}"
@@ -258,64 +267,6 @@ def _write_merge(sorting: _Sorting, level: int, source: Run, to: Run, needed: in
     wanted = minimum(maximum(length - (1 << needed), 0), 1)
     nested = in_loops([*loops, (str(place), length * wanted)], body, parallel=True)
     sorting.step(at, nested, list(to), 4 * level * wanted)
-
-
-def _search(
-    sorting: _Sorting,
-    at: Expressions,
-    keys: tuple[Storage, Index],
-    level: int,
-    given: tuple[Value, Value, Value, Value],
-) -> tuple[Carry, Value]:
-    """(a binary search, how many elements it finds) in a run of a row that come before a key.
-
-    ``given``: where the run starts, its size, the key, and whether equal ones come before it.
-    """
-    wide, (start, size, key, equal) = sorting.wide, given
-    low, high = Local(at.name("c"), wide), Local(at.name("c"), wide)
-    work = _Integers(at, wide)
-    middle = work.let("shift_right", Apply("add", (low, high), wide), Constant(1, wide))
-    last = Apply("sub", (Position(sorting.length, wide), Constant(1, wide)), wide)
-    spot = Apply("min", (Apply("add", (start, middle), wide), last), wide)
-    found = f"@{at.name('')}"
-    at.ranges[found] = sorting.length
-    storage, row = keys
-    other = at.load(storage, (*row, symbol(found)))
-    before = _said("or", _said("lt", other, key), _said("and", equal, _said("eq", other, key)))
-    name = at.name("v")
-    comes = Local(name, bool_)
-    further = Apply("add", (middle, Constant(1, wide)), wide)
-    up = _said("and", comes, _said("lt", low, high))
-    carried = (
-        (low.name, _zero(wide), Apply("select", (up, further, low), wide)),
-        (high.name, size, Apply("select", (comes, high, middle), wide)),
-    )
-    body = (*work.statements, Lookup(found, spot, sorting.length, sure=True), Let(name, before))
-    turns = (
-        max(level, SHORT) + 1
-    )  # one more than needed does nothing, and all levels share a kernel
-    return Carry(carried, str(at.variable(turns)), turns, body), low
-
-
-@dataclass(slots=True)
-class _Integers:
-    """Names for integers on the way to others."""
-
-    at: Expressions
-    dtype: DType
-    statements: list[Statement] = field(default_factory=list)
-
-    def let(self, function: str, *values: Value) -> Local:
-        return self.name(Apply(function, values, self.dtype))
-
-    def name(self, value: Value) -> Local:
-        name = self.at.name("v")
-        self.statements.append(Let(name, value))
-        return Local(name, value.dtype)
-
-
-def _zero(dtype: DType) -> Constant:
-    return Constant(0, dtype)
 
 
 def _write_results(sorting: _Sorting, order: Storage) -> None:

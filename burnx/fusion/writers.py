@@ -2,6 +2,7 @@
 
 from burnx.fusion import (
     attention,
+    compaction,
     control,
     convolutions,
     elementwise,
@@ -16,6 +17,7 @@ from burnx.fusion import (
 
 __all__ = [
     "attention",
+    "compaction",
     "control",
     "convolutions",
     "elementwise",

@@ -131,7 +131,7 @@ def test_long_rows_on_the_cpu_are_left_to_others() -> None:
 def test_merges_share_a_kernel_and_look_for_no_error() -> None:
     """However long the rows are: only the first level's and the last levels' sizes differ."""
     program = program_of("float32", (symbol("n"),), 0, False)
-    (segment,) = cut(program, longest=None).units
+    (segment,) = cut(program, spread=True).units
     assert isinstance(segment, Segment)
     kept = frozenset(segment.outputs)
     steps = list(steps_in(schedule(segment.instructions, kept, kept, Traits(1, spread=True)).steps))

@@ -40,7 +40,7 @@ def name_foreign(program: Program) -> Iterator[str]:
     """The names of what Python carries out between segments."""
     from burnx.runtime.compiled import foreign
 
-    return foreign.name_foreign(program, longest=None)
+    return foreign.name_foreign(program, spread=True)
 
 
 def find_roofline(options: Mapping[str, Any], name: str) -> Roofline:
