@@ -97,7 +97,7 @@ def _let(to: Rewriter, each: Let) -> Let:
 
 
 def _lookup(to: Rewriter, each: Lookup) -> Lookup:
-    return Lookup(each.name, to.value(each.value), to.on_extent(each.limit))
+    return replace(each, value=to.value(each.value), limit=to.on_extent(each.limit))
 
 
 def _loop(to: Rewriter, each: Loop) -> Loop:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from burnx.dtype import bool_, int64, is_float
 from burnx.fusion.expressions import Index, as_stored, dtype_of, shape_of
 from burnx.fusion.rows import FOLDS
+from burnx.fusion.scan_blocks import is_worth_blocks, write_in_blocks
 from burnx.fusion.scheduler import Scheduler, writer
 from burnx.kernels.ir import (
     Accumulator,
@@ -68,10 +69,13 @@ def _without(shape: tuple[Dim, ...], axis: int) -> list[Dim]:
 
 @writer("cumulate")
 def write_cumulate(scheduler: Scheduler, instruction: Instruction) -> None:
-    """A serial loop along the axis, the others around it."""
+    """A serial loop along the axis, the others around it; in blocks where there are many threads and few rows."""
     source, (var,) = instruction.inputs[0], instruction.outputs
     assert source is not None
     shape, axis = shape_of(source), instruction.attributes["axis"] % len(shape_of(source))
+    if scheduler.traits.spread and is_worth_blocks(shape, axis):
+        write_in_blocks(scheduler, instruction)
+        return
     at = scheduler.expressions()
     storage = scheduler.allocate(var)
     turn = at.variable(shape[axis])

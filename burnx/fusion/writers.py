@@ -2,6 +2,7 @@
 
 from burnx.fusion import (
     attention,
+    compaction,
     control,
     convolutions,
     elementwise,
@@ -10,11 +11,13 @@ from burnx.fusion import (
     rows,
     scans,
     scattering,
+    sorting,
     windows,
 )
 
 __all__ = [
     "attention",
+    "compaction",
     "control",
     "convolutions",
     "elementwise",
@@ -23,5 +26,6 @@ __all__ = [
     "rows",
     "scans",
     "scattering",
+    "sorting",
     "windows",
 ]

@@ -26,7 +26,9 @@ class Limits:
     ``threads``: most threads of a group.  ``local_bytes``: shared (local) memory of a group.  ``warp``: threads that run
     in lockstep and can exchange values by shuffles; 1 where there is nothing of the kind.  ``units``: multiprocessors.
     ``matrices``: names of the dtypes whose products matrix units take ("float16", "bfloat16", "tfloat32").
-    ``capability``: of a CUDA device, 90 for an H200; 0 for OpenCL.
+    ``capability``: of a CUDA device, 90 for an H200; 0 for OpenCL.  ``vector_bytes``: what a thread reads or writes best at
+    once; 0 where neighbouring threads are made vectors of anyway, as on a processor.
+    ``doubles``: whether it has float64.
     """
 
     threads: int = 256
@@ -35,6 +37,8 @@ class Limits:
     units: int = 1
     matrices: frozenset[str] = frozenset()
     capability: int = 0
+    vector_bytes: int = 16
+    doubles: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 class Dialect:
     """Words of a language.
 
-    ``single`` ends the names of its functions of float; ``long`` ends a literal of 64 bits.  ``ids`` are the texts of:
+    ``doubles`` is what else stands there where anything is of float64.  ``single`` ends the names of its functions of float; ``long`` ends a literal of 64 bits.  ``ids`` are the texts of:
     the thread in its group, the group along x, y, z, the groups along x, y, z.
     """
 
     name: str
     header: str
+    doubles: str
     single: str
     long: str
     ids: tuple[str, ...]
@@ -23,10 +24,9 @@ class Dialect:
 
 
 _OPENCL_HEADER = """\
-#pragma OPENCL EXTENSION cl_khr_fp64 : enable
 typedef char i8; typedef short i16; typedef int i32; typedef long i64;
 typedef uchar u8; typedef ushort u16; typedef uint u32; typedef ulong u64;
-typedef float f32; typedef double f64;
+typedef float f32;
 #define FUNCTION static inline
 #define GLOBAL __global
 #define LOCAL __local
@@ -34,6 +34,10 @@ typedef float f32; typedef double f64;
 #define BARRIER barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 #define bits_of_f32(x) as_uint(x)
 #define f32_of_bits(x) as_float((u32)(x))
+"""
+_OPENCL_DOUBLES = """\
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+typedef double f64;
 #define bits_of_f64(x) as_ulong(x)
 #define f64_of_bits(x) as_double((u64)(x))
 """
@@ -41,7 +45,7 @@ typedef float f32; typedef double f64;
 _CUDA_HEADER = """\
 typedef signed char i8; typedef short i16; typedef int i32; typedef long long i64;
 typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32; typedef unsigned long long u64;
-typedef float f32; typedef double f64;
+typedef float f32;
 #define FUNCTION static __device__ __forceinline__
 #define GLOBAL
 #define LOCAL
@@ -49,6 +53,9 @@ typedef float f32; typedef double f64;
 #define BARRIER __syncthreads()
 #define bits_of_f32(x) __float_as_uint(x)
 #define f32_of_bits(x) __uint_as_float(x)
+"""
+_CUDA_DOUBLES = """\
+typedef double f64;
 #define bits_of_f64(x) ((u64)__double_as_longlong(x))
 #define f64_of_bits(x) __longlong_as_double((i64)(x))
 """
@@ -56,6 +63,7 @@ typedef float f32; typedef double f64;
 OPENCL = Dialect(
     "opencl",
     _OPENCL_HEADER,
+    _OPENCL_DOUBLES,
     single="",
     long="L",
     ids=(
@@ -70,6 +78,7 @@ OPENCL = Dialect(
 CUDA = Dialect(
     "cuda",
     _CUDA_HEADER,
+    _CUDA_DOUBLES,
     single="f",
     long="LL",
     ids=(

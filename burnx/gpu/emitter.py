@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from burnx.gpu import attention, forms, pieces, tiles
@@ -54,6 +54,6 @@ def write(kernel: Kernel, dialect: Dialect, form: Form) -> Code:
     return WRITE[form.kind](kernel, dialect, form)
 
 
-def prelude(dialect: Dialect, needs: Iterable[str]) -> str:
+def prelude(dialect: Dialect, needs: Collection[str]) -> str:
     """The text that stands before all functions of a program, given the needs of them all."""
     return pieces.prelude(dialect, needs)

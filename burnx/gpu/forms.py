@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from burnx.gpu.code import Form, Limits
-from burnx.gpu.frame import chain_of, is_parallel, spread_of
+from burnx.gpu.frame import chain_of, is_parallel, spread_of, uses_worker
 from burnx.gpu.group import spread_nest
 from burnx.gpu.ranges import Range, loops_in, range_of
 from burnx.gpu.threads import divided_loops
+from burnx.gpu.vectors import vector_width
+from burnx.kernels.clike import Loops
 from burnx.kernels.ir import Contract, Fold, Kernel, Loop, Statement, Store, walk
 
 Sizes = Mapping[str, int]
@@ -43,16 +45,30 @@ def _power(number: int) -> int:
 
 
 def fit_threads(kernel: Kernel, limits: Limits, sizes: Sizes) -> list[Form]:
-    """Every kernel can be the work of threads."""
-    loops, _ = divided_loops(kernel)
+    """Every kernel can be the work of threads; where they are many, each takes as many elements as a vector holds."""
+    loops, inside = divided_loops(kernel)
     ranges = _ranges(kernel, sizes)
+    plain = _fit_spread(loops, ranges, limits, 1)
+    width = vector_width(loops, inside, sizes, limits.vector_bytes)
+    if width == 1 or uses_worker(kernel):
+        return plain
+    vectors = _fit_spread(loops, ranges, limits, width)
+    many = _turns(loops, ranges) // width >= limits.units * _FEW // 4
+    return [*vectors, *plain] if many else [*plain, *vectors]
+
+
+def _fit_spread(
+    loops: Loops, ranges: Mapping[str, Range], limits: Limits, width: int
+) -> list[Form]:
+    """The forms in which threads take ``width`` elements each."""
     group = min(_THREADS, limits.threads)
+    flat = Form("threads", group, (len(loops), width) if width > 1 else ())
     for inner in range(1, len(loops)):
-        turns = _turns(loops[-inner:], ranges)
+        turns = _turns(loops[-inner:], ranges) // width
         fitting = _fitting_group(turns, group)
         if turns >= _X and fitting:
-            return [Form("threads", fitting, (inner,)), Form("threads", group)]
-    return [Form("threads", group)]
+            return [Form("threads", fitting, (inner, width)), flat]
+    return [flat]
 
 
 def _fitting_group(turns: int, most: int) -> int:

@@ -10,6 +10,7 @@ from burnx.gpu import values  # noqa: F401  (the writer's words)
 from burnx.gpu.code import Code, Form
 from burnx.gpu.dialects import Dialect
 from burnx.gpu.dtypes import memory_type
+from burnx.gpu.pieces import DOUBLES
 from burnx.gpu.ranges import used_dims
 from burnx.gpu.writer import Writer
 from burnx.kernels.clike import Loops
@@ -37,6 +38,8 @@ def close_kernel(writer: Writer, grid: tuple[Dim, Dim, Dim], scratch: bool = Fal
     writer.depth = 0
     writer.line("}")
     text = "\n".join(writer.lines) + "\n"
+    if any(DOUBLES in each for each in (text, *writer.needs)):
+        writer.needs.add(DOUBLES)
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     name = f"{writer.form.kind}_{digest}"
     return Code(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from burnx.gpu.dialects import Dialect
@@ -18,6 +18,7 @@ class Piece:
 
 Make = Callable[[Dialect, str], Piece | None]
 MAKERS: list[Make] = []  # each knows the pieces of some names
+DOUBLES = "f64"  # what is needed wherever the text speaks of float64
 
 
 def maker(make: Make) -> Make:
@@ -26,12 +27,13 @@ def maker(make: Make) -> Make:
     return make
 
 
-def prelude(dialect: Dialect, needs: Iterable[str]) -> str:
+def prelude(dialect: Dialect, needs: Collection[str]) -> str:
     """The header, and the functions of these names with all that they need, each once."""
     texts: dict[str, str] = {}
-    for name in sorted(needs):
+    for name in sorted(set(needs) - {DOUBLES}):
         _add(dialect, name, texts)
-    return "\n".join([dialect.header, *texts.values()])
+    doubles = [dialect.doubles] if DOUBLES in needs else []
+    return "\n".join([dialect.header, *doubles, *texts.values()])
 
 
 def _add(dialect: Dialect, name: str, texts: dict[str, str]) -> None:
@@ -44,7 +46,14 @@ def _add(dialect: Dialect, name: str, texts: dict[str, str]) -> None:
 
 
 def find(dialect: Dialect, name: str) -> Piece:
-    from burnx.gpu import functions, indices, numbers, reductions, tiles_units  # noqa: F401  (they register makers)
+    from burnx.gpu import (  # noqa: F401  (they register makers)
+        functions,
+        indices,
+        numbers,
+        reductions,
+        tiles_units,
+        vectors,
+    )
 
     for make in MAKERS:
         piece = make(dialect, name)

@@ -1,6 +1,7 @@
 """The form "threads": each thread takes its own elements or rows, and works on them alone.
 
-``tile`` is (how many of the innermost divided loops are spread along x,); the others are along y.  () spreads all along x.
+``tile`` is (how many of the innermost divided loops are spread along x, the elements that a thread takes at once); the
+others are along y.  () spreads all along x, one element each.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from burnx.gpu.frame import (
     uses_worker,
 )
 from burnx.gpu.ranges import values_in
+from burnx.gpu.vectors import find_moves, write_vectors
 from burnx.gpu.writer import Writer
 from burnx.kernels.clike import Loops, write_sum
 from burnx.kernels.ir import Contract, Kernel, Load, Loop, Statement, Store, walk
@@ -49,18 +51,20 @@ def write_threads(kernel: Kernel, dialect: Dialect, form: Form) -> Code:
         with in_turns(writer, "worker", "workers", loops):
             _write_inside(writer, loops, inside)
         return close_kernel(writer, (blocks_of(extent_of(loops), form.group), 1, 1), True)
-    inner = form.tile[0] if form.tile else len(loops)
+    inner, width = form.tile or (len(loops), 1)
     y_loops, x_loops = loops[: len(loops) - inner], loops[len(loops) - inner :]
+    if width > 1:
+        x_loops[-1] = (x_loops[-1][0], blocks_of(x_loops[-1][1], width))
     groups_y: Dim = minimum(extent_of(y_loops), MOST_Y) if y_loops else 1
     grid = (blocks_of(extent_of(x_loops), form.group), groups_y, 1)
     ids = dialect.ids
     place = f"{_wide(writer, ids[GROUP_X])} * {form.group} + {ids[THREAD]}"
     with in_turns(writer, place, "", x_loops, once=True):
         if not y_loops:
-            _write_inside(writer, loops, inside)
+            _write_inside(writer, loops, inside, width)
         else:
             with in_turns(writer, ids[GROUP_Y], ids[GROUPS_Y], y_loops):
-                _write_inside(writer, loops, inside)
+                _write_inside(writer, loops, inside, width)
     return close_kernel(writer, grid)
 
 
@@ -82,7 +86,13 @@ def _divided(
     return loops, inside
 
 
-def _write_inside(writer: Writer, loops: Loops, inside: Sequence[Statement]) -> None:
+def _write_inside(
+    writer: Writer, loops: Loops, inside: Sequence[Statement], width: int = 1
+) -> None:
+    moves = find_moves(loops[-1][0], inside) if width > 1 else None
+    if moves is not None:
+        write_vectors(writer, loops[-1], moves, width, ends=len(loops) == 1)
+        return
     alone = inside[0] if len(inside) == 1 else None
     if isinstance(alone, Contract) and alone.column in loops:
         write_sum(writer, alone)

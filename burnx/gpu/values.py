@@ -74,10 +74,12 @@ def _store(writer: Writer, statement: Store) -> None:
 
 def _lookup(writer: Writer, statement: Lookup) -> None:
     """An index from memory: wrapped where negative, 0 and an error where it is out of range."""
-    writer.needs.add("lookup")
     value, limit = writer.value(statement.value), writer.dim(statement.limit)
     name, type_ = writer.declare(statement.name, "k"), writer.index_type
-    writer.line(f"const {type_} {name} = ({type_})lookup((i64)({value}), {limit}, error);")
+    found = f"({value})" if statement.sure else f"lookup((i64)({value}), {limit}, error)"
+    if not statement.sure:
+        writer.needs.add("lookup")
+    writer.line(f"const {type_} {name} = ({type_}){found};")
 
 
 Writer.value_words = {

@@ -274,7 +274,8 @@ def _let(writer: Writer, statement: Let) -> None:
 def _lookup(writer: Writer, statement: Lookup) -> None:
     value, limit = writer.value(statement.value), writer.dim(statement.limit)
     name = writer.declare(statement.name, "k")
-    writer.line(f"{writer.index_type} {name} = checked_index({value}, {limit});")
+    found = value if statement.sure else f"checked_index({value}, {limit})"
+    writer.line(f"{writer.index_type} {name} = {found};")
 
 
 def _loop(writer: Writer, loop: Loop) -> None:

@@ -126,12 +126,14 @@ class Let:
 class Lookup:
     """Name an integer value to be used in indices.
 
-    A negative one counts from ``limit``.  One outside -limit … limit - 1 stands for 0 and makes the call an error.
+    A negative one counts from ``limit``.  One outside -limit … limit - 1 stands for 0 and makes the call an error; one
+    that is ``sure`` to be neither is not checked.
     """
 
     name: str
     value: Value
     limit: Dim
+    sure: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

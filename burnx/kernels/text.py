@@ -185,7 +185,9 @@ def _let(writer: _Writer, statement: Let) -> None:
 
 def _lookup(writer: _Writer, statement: Lookup) -> None:
     value, limit = writer.value(statement.value), writer.dim(statement.limit)
-    writer.line(f"lookup {writer.declare(statement.name, 'k')} = {value} of {limit}")
+    writer.line(
+        f"lookup {writer.declare(statement.name, 'k')} = {value} of {limit}{' sure' if statement.sure else ''}"
+    )
 
 
 def _loop(writer: _Writer, loop: Loop) -> None:

@@ -151,6 +151,9 @@ def _emit_lookup(context: Context, statement: Lookup, lanes: int) -> None:
     calc = Calculator(context.writer)
     raw = context.value(statement.value, 1)
     index = resize_integer(context, raw, "i64", is_signed(statement.value.dtype))
+    if statement.sure:
+        context.bind(statement.name, index)
+        return
     limit = widen(context.writer, context.index(statement.limit), lanes_of(index.type))
     wrapped = calc.do("add", index, limit)
     index = calc.select(calc.compare("icmp slt", index, 0), wrapped, index)

@@ -213,3 +213,18 @@ def evaluate_nonzero(x: Array) -> Array:
     if x.ndim == 0:
         return np.zeros((0, int(bool(x))), np.int64)
     return np.stack(np.nonzero(x)).astype(np.int64)
+
+
+def _infer_compact(counts: TensorType, view: TensorType, *, shape: Shape) -> TensorType:
+    assert view.shape is not None
+    return TensorType(int64, (len(shape), view.shape[0]))
+
+
+@primitive("compact", _infer_compact)
+def evaluate_compact(counts: Array, view: Array, *, shape: tuple[int, ...]) -> Array:
+    """The coordinates of the elements at which running counts rise: what devices make of ``nonzero``.
+
+    Shapes: (product(shape)), (n) -> (rank, n); ``view`` only says how many there are.
+    """
+    places = np.searchsorted(counts, np.arange(len(view)), side="right")
+    return np.stack(np.unravel_index(places, shape)).astype(np.int64)

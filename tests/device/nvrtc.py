@@ -44,3 +44,20 @@ def _log_of(library: Any, program: Any) -> str:
     log = ctypes.create_string_buffer(size.value)
     library.nvrtcGetProgramLog(program, log)
     return log.value.decode(errors="replace")
+
+
+def assembly_of(text: str, options: Sequence[str] = ()) -> str:
+    """The PTX that a text becomes."""
+    library, program = find_nvrtc(), ctypes.c_void_p()
+    assert library is not None, MISSING
+    library.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"kernels.cu", 0, None, None)
+    words = [word.encode() for word in (ARCHITECTURE.replace("sm", "compute"), *options)]
+    given = (ctypes.c_char_p * len(words))(*words)
+    status = library.nvrtcCompileProgram(program, len(words), given)
+    assert status == 0, _log_of(library, program)
+    size = ctypes.c_size_t()
+    library.nvrtcGetPTXSize(program, ctypes.byref(size))
+    found = ctypes.create_string_buffer(size.value)
+    library.nvrtcGetPTX(program, found)
+    library.nvrtcDestroyProgram(ctypes.byref(program))
+    return found.value.decode()

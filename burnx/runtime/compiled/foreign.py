@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from burnx.dtype import dtype_name
 from burnx.program import Instruction, Program, Var, bodies
 from burnx.types import TensorType
 
 
-def name_foreign(program: Program) -> Iterator[str]:
-    """The names of what Python carries out between native segments, bodies of branches and loops included."""
+def name_foreign(program: Program, **wishes: Any) -> Iterator[str]:
+    """The names of what Python carries out between native segments, bodies of branches and loops included.
+
+    ``wishes`` are those of the device, as ``cut`` takes them.
+    """
     from burnx.runtime.compiled.segments import Segment, cut  # takes what a warm start does without
 
-    for unit in cut(program).units:
+    for unit in cut(program, **wishes).units:
         if isinstance(unit, Segment):
             continue
         yield _name(unit)
         for body in bodies(unit):
-            yield from name_foreign(body)
+            yield from name_foreign(body, **wishes)
 
 
 # primitives that are never native; of the others it is a type that has no native code

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from burnx.dtype import is_complex, is_low_precision, string
+from burnx.fusion.compaction import count_first
 from burnx.fusion.expressions import VIRTUAL
 from burnx.fusion.folding import fold
 from burnx.fusion.quantized import as_bytes
 from burnx.fusion.scheduler import WRITERS
+from burnx.fusion.sorting import COUNTED_MOST
 from burnx.program import Instruction, Program, Var
 from burnx.shape import symbols
 from burnx.types import TensorType
@@ -35,25 +37,32 @@ class Cut:
     folded: dict[Var, Var]
 
 
-def cut(program: Program, bytewise: bool = False) -> Cut:
-    """The units of a program; ``bytewise``: products of what was quantized are worth being those of bytes."""
+def cut(program: Program, bytewise: bool = False, spread: bool = False) -> Cut:
+    """The units of a program; ``bytewise``: products of what was quantized are worth being those of bytes.
+
+    ``spread``: there are many threads, so rows of any length are worth being sorted by kernels, and searched.
+    """
     folded: dict[Var, Var] = {}
     instructions: Sequence[Instruction] = program.instructions
     if bytewise:
         instructions = as_bytes(instructions, program.outputs)
+    if spread:
+        instructions = count_first(instructions)
     instructions = fold(instructions, folded, program.outputs)
     kept = {folded.get(var, var) for var in program.outputs}
     units: list[Unit] = [
         run if isinstance(run, Instruction) else Segment(tuple(run), (), ())
-        for run in _runs(instructions)
+        for run in _runs(instructions, spread)
     ]
     return Cut(tuple(_linked(units, kept)), folded)
 
 
-def _runs(instructions: Sequence[Instruction]) -> Iterator[list[Instruction] | Instruction]:
+def _runs(
+    instructions: Sequence[Instruction], spread: bool
+) -> Iterator[list[Instruction] | Instruction]:
     run: list[Instruction] = []
     for instruction in instructions:
-        if is_native(instruction):
+        if is_native(instruction, spread):
             run.append(instruction)
             continue
         if run:
@@ -64,8 +73,8 @@ def _runs(instructions: Sequence[Instruction]) -> Iterator[list[Instruction] | I
         yield run
 
 
-def is_native(instruction: Instruction) -> bool:
-    """Whether the compiler has kernels for an instruction."""
+def is_native(instruction: Instruction, spread: bool) -> bool:
+    """Whether the compiler has kernels for an instruction; ``spread`` is what ``cut`` is given."""
     from burnx.fusion import writers  # noqa: F401  (registers the writers)
 
     name = instruction.primitive
@@ -76,8 +85,10 @@ def is_native(instruction: Instruction) -> bool:
         return False
     if name == "conv" and not _has_known_kernel(instruction):
         return False
+    if name == "sort" and not spread and not _is_short(instruction):
+        return False
     if name in ("cond", "loop"):
-        return not instruction.binds and _has_native_bodies(instruction)
+        return not instruction.binds and _has_native_bodies(instruction, spread)
     combined = instruction.attributes.get("reduction", "none") != "none"
     return not (combined and is_low_precision(values[0].type.dtype))  # type: ignore[union-attr]
 
@@ -92,12 +103,20 @@ def _has_known_kernel(conv: Instruction) -> bool:
     return isinstance(kind, TensorType) and all(isinstance(dim, int) for dim in kind.shape or ())
 
 
-def _has_native_bodies(instruction: Instruction) -> bool:
+def _is_short(sort: Instruction) -> bool:
+    """Whether so few elements are sorted that their places are counted."""
+    kind = sort.outputs[0].type
+    assert isinstance(kind, TensorType) and kind.shape is not None
+    length = kind.shape[sort.attributes["axis"]]
+    return isinstance(length, int) and length <= COUNTED_MOST
+
+
+def _has_native_bodies(instruction: Instruction, spread: bool) -> bool:
     """Whether all inside is native and no shape changes from turn to turn or from branch to branch."""
     given = instruction.attributes
     programs: Sequence[Program] = given["programs"] if "programs" in given else (given["program"],)
     for program in programs:
-        if not all(is_native(each) and not each.binds for each in program.instructions):
+        if not all(is_native(each, spread) and not each.binds for each in program.instructions):
             return False
         if not all(_has_native_type(var) for var in (*program.inputs, *program.outputs)):
             return False

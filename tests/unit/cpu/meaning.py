@@ -92,6 +92,8 @@ class Meaning:
 
     def _lookup(self, statement: Lookup) -> None:
         index, limit = int(self.value(statement.value)), evaluate(statement.limit, self.numbers)
+        if statement.sure:
+            assert 0 <= index < limit
         if not -limit <= index < limit:
             self.error = 1
             index = 0

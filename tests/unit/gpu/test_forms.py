@@ -257,7 +257,9 @@ def test_products(names: str) -> None:
         random.integers(0, 9, count).astype(dtype)
         for count, dtype in ((2 * 5 * 19, left), (2 * 19 * 37, right), (37, sums), (370, sums))
     ]
-    agree(kernel, arrays, sizes, [*GROUPS, Form("threads", 32, (1,)), Form("threads", 32, (2,))])
+    agree(
+        kernel, arrays, sizes, [*GROUPS, Form("threads", 32, (1, 1)), Form("threads", 32, (2, 1))]
+    )
 
 
 @pytest.mark.parametrize("combine", ["", "add", "mul", "max"])

@@ -7,11 +7,10 @@ no driver.  Start reading at ``runner.py``.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from burnx.program import Program
-from burnx.runtime.compiled.foreign import name_foreign
 
 if TYPE_CHECKING:
     from burnx.runtime.devices.gpu.driver import Driver
@@ -35,6 +34,13 @@ def find_driver(name: str) -> Driver:
     room = importlib.import_module(f"burnx.runtime.devices.{name.partition(':')[0]}")
     driver: Driver = room.find_driver(name)
     return driver
+
+
+def name_foreign(program: Program) -> Iterator[str]:
+    """The names of what Python carries out between segments."""
+    from burnx.runtime.compiled import foreign
+
+    return foreign.name_foreign(program, spread=True)
 
 
 def find_roofline(options: Mapping[str, Any], name: str) -> Roofline:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from burnx.dtype import dtype_name, float64
+from burnx.errors import UnsupportedError
 from burnx.fusion.storage import Storage
 from burnx.gpu.code import Code, Form
 from burnx.gpu.emitter import write
@@ -85,7 +87,8 @@ def make_plan(
             offsets[storage.root] = total
             total += -(-size_bytes(storage.root, sizes) // _ALIGNMENT) * _ALIGNMENT
     kernels = work.flows.kernels
-    checked = any(isinstance(each, Lookup) for one in kernels for each in walk(one.body))
+    lookups = [each for one in kernels for each in walk(one.body) if isinstance(each, Lookup)]
+    checked = not all(each.sure for each in lookups)
     return Plan(tuple(launches), offsets, layout, total, given, made, checked)
 
 
@@ -111,6 +114,7 @@ def _plan_launches(work: Work, sizes: Sizes, driver: Driver) -> list[Planned]:
         named = dict(zip(kernel.sizes, numbers, strict=True))
         guards = _guards_of(flows, line)
         text = work.texts[line]
+        _check_dtypes(driver, text, task.place)
         key = (text, numbers, guards)
         if key not in known:
             known[key] = pick_form(driver, kernel, text, named, guards)
@@ -120,6 +124,16 @@ def _plan_launches(work: Work, sizes: Sizes, driver: Driver) -> list[Planned]:
         _planned(driver, (kernel, text, form), named, task, sizes)
         for kernel, text, form, named, task in chosen
     ]
+
+
+def _check_dtypes(driver: Driver, text: str, place: str) -> None:
+    """Raises: UnsupportedError if a kernel needs numbers that the device does not have."""
+    if driver.limits.doubles or dtype_name(float64) not in text:
+        return
+    raise UnsupportedError(
+        f"{driver.name} ({driver.about}) has no float64, which {place or 'a kernel'} needs: "
+        "take another device, or name one as fallback"
+    )
 
 
 def _planned(

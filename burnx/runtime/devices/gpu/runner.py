@@ -84,7 +84,7 @@ class Runner(Interpreter):
                 values[var] = values[var].numpy()
 
     def _prepare(self, program: Program) -> Prepared:
-        found = cut(program)
+        found = cut(program, spread=True)
         units: list[Native | Step] = []
         foreign: set[Var] = set()
         for unit in found.units:

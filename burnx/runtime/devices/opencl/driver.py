@@ -58,16 +58,19 @@ class OpenCL:
     known: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        import pyopencl
         from pyopencl.tools import ImmediateAllocator, MemoryPool
 
         self.lock = Lock(self.name)
         self.pool = MemoryPool(ImmediateAllocator(self.queue))
-        device = self.device
+        device, processor = self.device, pyopencl.device_type.CPU
         self.about = f"{device.name.strip()}, {device.platform.name.strip()}"
         self.limits = Limits(
             threads=min(device.max_work_group_size, 256),
             local_bytes=min(device.local_mem_size, 32768),
             units=device.max_compute_units,
+            vector_bytes=0 if device.type & processor else 16,
+            doubles="cl_khr_fp64" in device.extensions.split(),
         )
         self.workers = max(device.max_compute_units * WORKERS_OF_A_UNIT, 256)
 
