@@ -35,7 +35,7 @@ from burnx.runtime.devices.cpu.target import describe_named, find_target
 from burnx.shape import symbol
 
 sys.path.insert(0, str(Path(__file__).parent))
-from running import aligned, build, random, run
+from running import aligned, build, random, run, run_one
 
 M, N, K = symbol("M"), symbol("N"), symbol("K")
 m, n, k = symbol("m"), symbol("n"), symbol("k")
@@ -170,6 +170,25 @@ def test_same_bits_on_any_number_of_threads(names, sizes):
         run(function, (a, b, c), sizes, workers)
         found.append(c)
     assert all(np.array_equal(found[0], each) for each in found)
+
+
+@pytest.mark.parametrize("sizes", [(196, 64, 33), (900, 192, 20), (48, 700, 40)])
+def test_what_a_thread_works_out_alone_is_one_part(sizes):
+    """With nothing left to be taken as it comes: rows where there are many, else columns."""
+    rows, columns, inner = sizes
+    function, packing = matrix_product("float32", "float32", "float32", "packed")
+    a = random(3, (rows, inner), float32)
+    b = aligned(pack(random(4, (inner, columns), float32), packing))
+    found = []
+    for worker in (0, 1):
+        c = np.full((rows, columns), np.nan, np.float32)
+        run_one(function, (a, b, c), sizes, worker, 2)
+        found.append(~np.isnan(c))
+    assert not np.any(found[0] & found[1])
+    axis = 1 if 2 * rows >= columns else 0
+    halves = [np.flatnonzero(each.any(axis=axis)) for each in found]
+    assert all(len(each) for each in halves)
+    assert halves[0].max() < halves[1].min()
 
 
 # --- what follows the sums ------------------------------------------------------------------------------------------
