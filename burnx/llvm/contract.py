@@ -17,6 +17,7 @@ from functools import partial
 from burnx.kernels.ir import Contract, Let, Store, walk
 from burnx.kernels.spelling import every_node
 from burnx.llvm.context import Context
+from burnx.llvm.contract_amx import Square, call_square, configure, release
 from burnx.llvm.contract_chunks import take_chunks
 from burnx.llvm.contract_int8 import (
     Copier,
@@ -104,8 +105,12 @@ def emit_contract(context: Context, statement: Contract) -> None:
     if plan.numbers.together > 1:
         before = writer.call("ptr", "llvm.stacksave.p0")
         copier = make_copier(context, statement, plan.numbers, sizes.block)
+    if plan.numbers.squares:
+        configure(writer)
     right = find(context, plan, sizes)
     _emit_chunks(Work(context, plan, sizes, right, entered, table, sums, copier, shift))
+    if plan.numbers.squares:
+        release(writer)
     if copier is not None:
         writer.call("void", "llvm.stackrestore.p0", before)
 
@@ -223,13 +228,27 @@ def _emit_tiles(work: Work, rows: tuple[Ssa, Ssa], panel: Panel, other: Ssa) -> 
         condition = writer.binary("and", enough, writer.compare("icmp sgt", count, integer(lower)))
         with _when(work, condition):
             left, tile = table_slot(writer, work.table, 0, row), work.tile(height)
+            if work.plan.numbers.squares:
+                _emit_square(work, height, left, panel)
+                continue
             call_tile(writer, tile, left, [panel.right], panel.inner, work.sums, panel.ahead)
+
+
+def _emit_square(work: Work, height: int, slot: Ssa, panel: Panel) -> None:
+    """A tile for the matrix unit: its rows are copies, equally far apart."""
+    assert work.copier is not None
+    writer, plan = work.writer, work.plan
+    square = Square(plan.numbers, height, plan.vectors, plan.tile_columns)
+    left = writer.load("ptr", slot, 8), work.copier.row_bytes
+    call_square(writer, square, left, panel.right, panel.inner[0].extent, work.sums)
 
 
 def _is_direct(work: Work) -> bool:
     """Whether what follows the sums is written out behind a tile, which leaves them in registers."""
     most = LIGHT if work.plan.numbers.together == 1 else LIGHT_OF_BYTES
-    return work.shift is None and _weigh(work.plan.statement) <= most
+    return (
+        work.shift is None and not work.plan.numbers.squares and _weigh(work.plan.statement) <= most
+    )
 
 
 def _emit_at_once(work: Work, row: Ssa, panel: Panel, first: Ssa) -> None:

@@ -6,7 +6,15 @@ from dataclasses import dataclass
 
 from burnx.dtype import DType, float32, int32
 from burnx.kernels.ir import Contract
-from burnx.kernels.packing import element, name_packing, panel_width, spills, together
+from burnx.kernels.packing import (
+    element,
+    name_packing,
+    panel_width,
+    spills,
+    squares,
+    together,
+)
+from burnx.llvm import contract_amx
 from burnx.llvm.context import Context, Unsupported
 from burnx.llvm.contract_int8 import STEP_BYTES, byte_packings
 from burnx.llvm.contract_numbers import Numbers, check_numbers
@@ -41,6 +49,8 @@ class Plan:
     @property
     def few(self) -> dict[int, int]:
         """Rows that are too few for a tile -> how many panels they are multiplied by at once."""
+        if self.numbers.squares:
+            return {}
         return {rows: panels for rows, panels in FEW.items() if rows < self.heights[-1]}
 
     @property
@@ -51,7 +61,7 @@ class Plan:
     @property
     def tile_columns(self) -> int:
         """Columns between two rows of the sums on the stack."""
-        return self.width * SIDE_BY_SIDE
+        return self.width * (SIDE_BY_SIDE if self.few else 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +158,12 @@ def make_plan(target: Target, statement: Contract) -> Plan:
     known = together(packing) == 1 or element(packing) in byte_packings(target, left, right, total)
     if not known or vectors == 0:
         raise Unsupported(f"this processor does not take the packing {packing}")
-    numbers = Numbers(left, right, total, together(packing), spills(packing))
+    numbers = Numbers(left, right, total, together(packing), spills(packing), squares(packing))
     check_numbers(numbers)
-    return Plan(statement, numbers, lanes, vectors, tile_heights(target, vectors, numbers.spills))
+    heights = tile_heights(target, vectors, numbers.spills)
+    if numbers.squares:
+        heights = contract_amx.HEIGHTS
+    return Plan(statement, numbers, lanes, vectors, heights)
 
 
 def measure(context: Context, plan: Plan) -> Sizes:
@@ -180,7 +193,7 @@ def _cut_rows(
     room = COPY_BYTES if copied else CACHE_BYTES
     fitting = divide_down(writer, integer(room), writer.binary("mul nsw", inner, integer(size)))
     fitting = greatest(writer, fitting, integer(1 if copied else 2 * plan.rows))
-    most = least(writer, fitting, integer(TABLE_ROWS))
+    most = least(writer, fitting, integer(TABLE_ROWS // plan.rows * plan.rows))
     blocks = divide_up(writer, rows, most)
     if plan.statement.parallel:
         blocks = _divide_blocks(writer, plan, blocks, (rows, panels), workers)
