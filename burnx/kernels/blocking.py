@@ -33,6 +33,7 @@ from burnx.shape import Dim, floordiv, maximum, minimum, substitute, symbol, sym
 
 SIDE = 4  # places at a time
 SLICE = 64  # lanes that are taken through all places before the next ones
+PLENTY = 8  # blocks of places for each slice: half as many places as lanes
 WRITTEN_OUT = 32  # turns of a fold, times the values that it combines, with code of their own
 TAPS = 64  # no longer windows: their sums do not wait long for each other
 
@@ -88,7 +89,10 @@ def block_windows(kernel: Kernel) -> Kernel:
 
 
 def _in_slices(statement: Statement | None) -> Loop | None:
-    """Everything for some lanes, then for the next: the places around are still in cache when they are read again."""
+    """Everything for some lanes, then for the next: the places around are still in cache when they are read again.
+
+    Threads divide the places if these are plenty, as they do the rows of the products before and behind.
+    """
     if not isinstance(statement, Loop):
         return None
     lanes = next(each for each in walk((statement,)) if isinstance(each, Loop) and each.lanes)
@@ -96,7 +100,7 @@ def _in_slices(statement: Statement | None) -> Loop | None:
     start = symbol(part) * SLICE
     slices = floordiv(lanes.extent + SLICE - 1, SLICE)
     sliced = _sliced(statement, start, minimum(lanes.extent - start, SLICE))
-    return Loop(part, slices, (sliced,), parallel=True)
+    return Loop(part, slices, (sliced,), parallel=True, around=PLENTY)
 
 
 def _sliced(loop: Loop, start: Dim, extent: Dim) -> Loop:

@@ -142,6 +142,7 @@ class Loop:
 
     ``parallel``: the turns may be divided among threads; such loops are the outermost ones, directly nested.
     ``lanes``: the turns may be taken several at a time; there is no such loop (or fold) inside.
+    ``around``: the parallel loops inside are divided instead if they have so many turns for each of this one.
     ``unroll``: how many turns of a serial loop are worth writing side by side.
     """
 
@@ -151,6 +152,7 @@ class Loop:
     parallel: bool = False
     lanes: bool = False
     unroll: int = 1
+    around: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,7 +2,8 @@
 
 A packing is text: what an element is, and the width of a panel: ``f32:16``.  Panels lie one after the other; a panel
 holds, for every k, its columns next to each other; columns past the last are zero.  ``8x2`` and ``8x4`` are bytes
-of which 2 or 4 neighbouring k of one column lie together; k past the last is zero.
+of which 2 or 4 neighbouring k of one column lie together; k past the last is zero.  ``8t4`` is ``8x4`` with k up to a
+multiple of 64, for processors that multiply squares of bytes.
 
 ``8p4`` is for processors that multiply unsigned bytes with signed ones and add two products in 16 bits.  Two numbers are
 packed so that this holds their products; what they are too large by is spilled: packed once more behind the panel.
@@ -24,7 +25,8 @@ from burnx.dtype import DType, dtype_name
 Array = np.ndarray[Any, Any]
 
 # what a packing's element is called -> how many k lie together
-_TOGETHER = {"8x2": 2, "8x4": 4, "8p4": 4}
+_TOGETHER = {"8x2": 2, "8x4": 4, "8p4": 4, "8t4": 4}
+SQUARE_ROWS = 16  # of a register of processors that multiply squares
 PAIR_MOST = 128  # two weights together: 255 times that are held by 16 bits
 HEAD_BYTES = 64
 SPILLED_MOST = 2  # one group in so many: more are as slow as pairs of 16-bit numbers
@@ -55,6 +57,11 @@ def spills(packing: str) -> bool:
     return element(packing) == "8p4"
 
 
+def squares(packing: str) -> bool:
+    """Whether squares of bytes are multiplied."""
+    return element(packing) == "8t4"
+
+
 def pack(matrix: Array, packing: str) -> Array:
     """A matrix laid out in panels, in its own dtype.
 
@@ -83,9 +90,10 @@ def _in_panels(matrix: Array, packing: str) -> Array:
     """Shapes: (inner, columns) -> (panels, groups, width, together)"""
     width, group = panel_width(packing), together(packing)
     inner, columns = matrix.shape
-    panels, groups = -(-columns // width), -(-inner // group)
+    deep = group * (SQUARE_ROWS if squares(packing) else 1)
+    panels, groups = -(-columns // width), -(-inner // deep) * (deep // group)
     result = np.empty((panels, groups, width, group), matrix.dtype)
-    whole = columns // width if inner % group == 0 else 0
+    whole = columns // width if inner % deep == 0 else 0
     _fill_panels(result[:whole], matrix[:, : whole * width])
     if whole < panels:  # what does not fill a panel, or a group, is followed by zeros
         rest = matrix[:, whole * width :]

@@ -194,6 +194,7 @@ def _loop(writer: _Writer, loop: Loop) -> None:
     notes = [" parallel"] if loop.parallel else []
     notes += [" lanes"] if loop.lanes else []
     notes += [f" unroll {loop.unroll}"] if loop.unroll != 1 else []
+    notes += [f" around {loop.around}"] if loop.around else []
     writer.line(f"for {writer.loops([(loop.variable, loop.extent)])}{''.join(notes)}")
     writer.body(loop.body)
 

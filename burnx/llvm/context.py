@@ -175,10 +175,10 @@ class Context:
 
         name_loops(self, flat, loops)
 
-    def share(self, turns: Ssa) -> tuple[Ssa, Ssa]:
+    def share(self, turns: Ssa, worker: Ssa | None = None) -> tuple[Ssa, Ssa]:
         from burnx.llvm.loops import share
 
-        return share(self, turns)
+        return share(self, turns, worker or self.worker)
 
     def value(self, value: Value, lanes: int) -> Ssa:
         from burnx.llvm.values import evaluate

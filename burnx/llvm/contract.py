@@ -17,6 +17,8 @@ from functools import partial
 from burnx.kernels.ir import Contract, Let, Store, walk
 from burnx.kernels.spelling import every_node
 from burnx.llvm.context import Context
+from burnx.llvm.contract_amx import Square, call_square, configure, release
+from burnx.llvm.contract_chunks import take_chunks
 from burnx.llvm.contract_int8 import (
     Copier,
     copy_rows,
@@ -31,8 +33,6 @@ from burnx.llvm.contract_plan import (
     SIDE_BY_SIDE,
     Plan,
     Sizes,
-    divide_down,
-    divide_up,
     least,
     make_plan,
     measure,
@@ -42,6 +42,7 @@ from burnx.llvm.contract_rows import (
     TABLE_ROWS,
     bind_row,
     count_loop,
+    cut_tiles,
     fill_rows,
     reserve,
     table_slot,
@@ -53,7 +54,6 @@ from burnx.llvm.writer import Ssa, Writer, integer
 LIGHT = 16  # instructions of what follows a sum that are written out behind a tile
 LIGHT_OF_BYTES = 24  # behind a tile of bytes
 SHORT = 24  # values of what follows a sum that are written out for every vector of a panel
-COUNTER_BYTES = 192  # where in ``state`` the number of the next chunk is
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,7 @@ class Work:
     plan: Plan
     sizes: Sizes
     right: Right
+    entered: Ssa  # the block that the table is of
     table: Ssa
     sums: Ssa
     copier: Copier | None  # of left rows
@@ -95,6 +96,8 @@ def emit_contract(context: Context, statement: Contract) -> None:
     columns = TABLE_ROWS * (1 + len(statement.rows))
     table = reserve(writer, f"[{columns} x i64]")
     sums = reserve(writer, f"[{plan.rows * plan.tile_columns} x {plan.numbers.type}]")
+    entered = reserve(writer, "i64")
+    writer.store(integer(-1), entered, 8)
     shift, copier = None, None
     if is_shifted(plan.numbers):
         shift = reserve(writer, f"[{plan.tile_columns} x i32]")
@@ -102,7 +105,12 @@ def emit_contract(context: Context, statement: Contract) -> None:
     if plan.numbers.together > 1:
         before = writer.call("ptr", "llvm.stacksave.p0")
         copier = make_copier(context, statement, plan.numbers, sizes.block)
-    _emit_chunks(Work(context, plan, sizes, find(context, plan, sizes), table, sums, copier, shift))
+    if plan.numbers.squares:
+        configure(writer)
+    right = find(context, plan, sizes)
+    _emit_chunks(Work(context, plan, sizes, right, entered, table, sums, copier, shift))
+    if plan.numbers.squares:
+        release(writer)
     if copier is not None:
         writer.call("void", "llvm.stackrestore.p0", before)
 
@@ -113,7 +121,7 @@ def _emit_chunks(work: Work) -> None:
     parallel = work.plan.statement.parallel
     if parallel and len(context.scopes) == 1 and "counter" not in context.facts:
         context.facts["counter"] = work
-        _take_chunks(work)
+        take_chunks(context, sizes.chunks, partial(_emit_chunk, work))
         return
     first, last = integer(0), sizes.chunks
     if parallel:
@@ -138,25 +146,6 @@ def _when(work: Work, condition: Ssa) -> Iterator[None]:
         yield
 
 
-def _take_chunks(work: Work) -> None:
-    """Take the next chunk that no thread has taken, until there is none.
-
-    The counter starts from 0 once for every call of the kernel: only for what is run once in it.
-    """
-    writer = work.writer
-    head, inside, after = writer.fresh("take"), writer.fresh("chunk"), writer.fresh("taken")
-    counter = writer.pointer(work.context.state, integer(COUNTER_BYTES), "i8")
-    writer.jump(head)
-    writer.label(head)
-    chunk = writer.value("i64", f"atomicrmw add ptr {counter.name}, i64 1 monotonic")
-    writer.branch(writer.compare("icmp slt", chunk, work.sizes.chunks), inside, after)
-    writer.label(inside)
-    with work.context.scope():
-        _emit_chunk(work, chunk)
-    writer.jump(head)
-    writer.label(after)
-
-
 def _emit_chunk(work: Work, chunk: Ssa) -> None:
     """One block of rows times one group of panels."""
     writer, sizes = work.writer, work.sizes
@@ -164,11 +153,10 @@ def _emit_chunk(work: Work, chunk: Ssa) -> None:
     group = writer.binary("urem", chunk, sizes.groups)
     first = writer.binary("mul nsw", block, sizes.block)
     count = least(writer, sizes.block, writer.binary("sub nsw", sizes.rows, first))
-    with work.context.scope():
-        fill_rows(work.context, work.plan.statement, work.table, first, count)
-    if work.copier is not None:
-        with _when(work, needs_copies(work.copier, sizes.inner)):
-            copy_rows(work.copier, work.table, count)
+    before = writer.load("i64", work.entered, 8)
+    with _when(work, writer.compare("icmp ne", before, block)):
+        writer.store(block, work.entered, 8)
+        _enter_block(work, first, count)
     panel = writer.binary("mul nsw", group, sizes.group)
     last = least(writer, writer.binary("add nsw", panel, sizes.group), sizes.panels)
     side = panels_at_once(writer, work.plan, count)
@@ -188,6 +176,14 @@ def _emit_chunk(work: Work, chunk: Ssa) -> None:
     _loop(work, panel, last, side, few)
 
 
+def _enter_block(work: Work, first: Ssa, count: Ssa) -> None:
+    """Find the rows of a block, which is the same one for several chunks."""
+    fill_rows(work.context, work.plan.statement, work.table, first, count)
+    if work.copier is not None:
+        with _when(work, needs_copies(work.copier, work.sizes.inner)):
+            copy_rows(work.copier, work.table, count)
+
+
 def _emit_panels(work: Work, panels: Some, count: Ssa) -> None:
     """All rows of a block times one panel; or a few rows times several."""
     writer = work.writer
@@ -197,15 +193,10 @@ def _emit_panels(work: Work, panels: Some, count: Ssa) -> None:
     first = writer.binary("mul nsw", panels.first, integer(work.plan.width))
     stop = writer.binary("mul nsw", panels.stop, integer(work.plan.width))
     columns = writer.binary("sub nsw", least(writer, stop, work.sizes.columns), first)
-    tiles = divide_up(writer, count, integer(work.plan.rows))
-    low, more = divide_down(writer, count, tiles), writer.binary("urem", count, tiles)
+    cut = cut_tiles(writer, work.plan.rows, count)
 
     def turn(tile: Ssa) -> None:
-        # as even as can be: the first ``more`` tiles have a row more than the others
-        row = writer.binary("mul nsw", tile, low)
-        row = writer.binary("add nsw", row, least(writer, tile, more))
-        larger = writer.convert("zext", writer.compare("icmp slt", tile, more), "i64")
-        rows = writer.binary("add nsw", low, larger)
+        row, rows = cut.find(tile)
         other = panels.at_once
         _emit_few_rows(work, panels, count, found)
         if found.scattered is not None:
@@ -224,7 +215,7 @@ def _emit_panels(work: Work, panels: Some, count: Ssa) -> None:
             _emit_tiles(work, (row, rows), found, other)
             _emit_body(work, (row, rows), first, columns)
 
-    _loop(work, integer(0), tiles, integer(1), turn)
+    _loop(work, integer(0), cut.tiles, integer(1), turn)
 
 
 def _emit_tiles(work: Work, rows: tuple[Ssa, Ssa], panel: Panel, other: Ssa) -> None:
@@ -237,13 +228,27 @@ def _emit_tiles(work: Work, rows: tuple[Ssa, Ssa], panel: Panel, other: Ssa) -> 
         condition = writer.binary("and", enough, writer.compare("icmp sgt", count, integer(lower)))
         with _when(work, condition):
             left, tile = table_slot(writer, work.table, 0, row), work.tile(height)
+            if work.plan.numbers.squares:
+                _emit_square(work, height, left, panel)
+                continue
             call_tile(writer, tile, left, [panel.right], panel.inner, work.sums, panel.ahead)
+
+
+def _emit_square(work: Work, height: int, slot: Ssa, panel: Panel) -> None:
+    """A tile for the matrix unit: its rows are copies, equally far apart."""
+    assert work.copier is not None
+    writer, plan = work.writer, work.plan
+    square = Square(plan.numbers, height, plan.vectors, plan.tile_columns)
+    left = writer.load("ptr", slot, 8), work.copier.row_bytes
+    call_square(writer, square, left, panel.right, panel.inner[0].extent, work.sums)
 
 
 def _is_direct(work: Work) -> bool:
     """Whether what follows the sums is written out behind a tile, which leaves them in registers."""
     most = LIGHT if work.plan.numbers.together == 1 else LIGHT_OF_BYTES
-    return work.shift is None and _weigh(work.plan.statement) <= most
+    return (
+        work.shift is None and not work.plan.numbers.squares and _weigh(work.plan.statement) <= most
+    )
 
 
 def _emit_at_once(work: Work, row: Ssa, panel: Panel, first: Ssa) -> None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from burnx.dtype import DType, int8, int32
 from burnx.kernels.ir import Contract
 from burnx.llvm.context import Context
+from burnx.llvm.contract_amx import HEIGHTS
 from burnx.llvm.contract_numbers import Numbers, vector
 from burnx.llvm.contract_rows import (
     count_loop,
@@ -38,16 +39,22 @@ def byte_packings(target: Target, left: DType, right: DType, total: DType) -> tu
     """The kinds of elements that this target multiplies several k of at once, the quickest first."""
     if left.itemsize != 1 or right.itemsize != 1 or {left.kind, right.kind} - {"i", "u"}:
         return ()
-    if total != int32 or target.int8 not in ("vnni", "madd"):
+    if total != int32 or not target.multiplies_bytes:
         return ()
+    if target.int8 == "amx":
+        return ("8t4", *_quads(target, right))
+    return _quads(target, right)
+
+
+def _quads(target: Target, right: DType) -> tuple[str, ...]:
     if right != int8 or target.int8 == "madd" and target.vector_bytes < WIDE:
         return ("8x2",)
-    return ("8x4" if target.int8 == "vnni" else "8p4", "8x2")
+    return ("8p4" if target.int8 == "madd" else "8x4", "8x2")
 
 
 def is_shifted(numbers: Numbers) -> bool:
     """Whether left rows are copied plus 128."""
-    return numbers.together == QUADS and numbers.left == int8
+    return numbers.together == QUADS and numbers.left == int8 and not numbers.squares
 
 
 def left_factor(writer: Writer, pointer: Ssa, lanes: int) -> Ssa:
@@ -107,6 +114,8 @@ def make_copier(context: Context, statement: Contract, numbers: Numbers, rows: S
         size = writer.binary("mul nsw", size, turns)
     # ``size`` is now that of a whole row
     apart = writer.binary("and", writer.binary("add nsw", size, integer(127)), integer(-64))
+    if numbers.squares:  # rows of a tile that is not full are read as well
+        rows = writer.binary("add nsw", rows, integer(HEIGHTS[0]))
     taken = writer.binary("mul nsw", apart, rows)
     space = writer.value("ptr", f"alloca i8, {taken}, align 64")
     return Copier(context, numbers, space, apart, tuple(reversed(loops)))
@@ -115,7 +124,7 @@ def make_copier(context: Context, statement: Contract, numbers: Numbers, rows: S
 def needs_copies(copier: Copier, inner: Ssa) -> Ssa:
     """Whether rows cannot be read where they lie, all of their bytes four at a time."""
     writer, numbers = copier.context.writer, copier.numbers
-    plain = numbers.together == QUADS and not is_shifted(numbers)
+    plain = numbers.together == QUADS and not is_shifted(numbers) and not numbers.squares
     if not (plain and copier.is_dense and len(copier.loops) == 1):
         return Ssa("true", "i1")
     rest = writer.binary("and", inner, integer(QUADS - 1))

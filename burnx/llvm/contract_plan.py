@@ -6,7 +6,15 @@ from dataclasses import dataclass
 
 from burnx.dtype import DType, float32, int32
 from burnx.kernels.ir import Contract
-from burnx.kernels.packing import element, name_packing, panel_width, spills, together
+from burnx.kernels.packing import (
+    element,
+    name_packing,
+    panel_width,
+    spills,
+    squares,
+    together,
+)
+from burnx.llvm import contract_amx
 from burnx.llvm.context import Context, Unsupported
 from burnx.llvm.contract_int8 import STEP_BYTES, byte_packings
 from burnx.llvm.contract_numbers import Numbers, check_numbers
@@ -19,6 +27,7 @@ FEW = {1: 4, 2: 2, 3: 2}  # rows -> panels at once, so that there are enough sum
 SIDE_BY_SIDE = FEW[1]
 CACHE_BYTES = 512 * 1024  # of left rows that are used again for the next panel
 COPY_BYTES = 256 * 1024  # of left rows that are copied to the stack
+FAR = 2  # how much dearer a left row of another thread's is than a column of weights that both read
 CHUNK_WORK = 1 << 17  # multiplications that are worth handing out, some 3 µs
 
 
@@ -40,6 +49,8 @@ class Plan:
     @property
     def few(self) -> dict[int, int]:
         """Rows that are too few for a tile -> how many panels they are multiplied by at once."""
+        if self.numbers.squares:
+            return {}
         return {rows: panels for rows, panels in FEW.items() if rows < self.heights[-1]}
 
     @property
@@ -50,7 +61,7 @@ class Plan:
     @property
     def tile_columns(self) -> int:
         """Columns between two rows of the sums on the stack."""
-        return self.width * SIDE_BY_SIDE
+        return self.width * (SIDE_BY_SIDE if self.few else 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +158,12 @@ def make_plan(target: Target, statement: Contract) -> Plan:
     known = together(packing) == 1 or element(packing) in byte_packings(target, left, right, total)
     if not known or vectors == 0:
         raise Unsupported(f"this processor does not take the packing {packing}")
-    numbers = Numbers(left, right, total, together(packing), spills(packing))
+    numbers = Numbers(left, right, total, together(packing), spills(packing), squares(packing))
     check_numbers(numbers)
-    return Plan(statement, numbers, lanes, vectors, tile_heights(target, vectors, numbers.spills))
+    heights = tile_heights(target, vectors, numbers.spills)
+    if numbers.squares:
+        heights = contract_amx.HEIGHTS
+    return Plan(statement, numbers, lanes, vectors, heights)
 
 
 def measure(context: Context, plan: Plan) -> Sizes:
@@ -160,7 +174,7 @@ def measure(context: Context, plan: Plan) -> Sizes:
     columns = context.index(statement.column[1])
     panels = divide_up(writer, columns, integer(plan.width))
     workers = context.workers if statement.parallel else integer(1)
-    block, blocks = _cut_rows(writer, plan, rows, inner, panels, workers)
+    block, blocks = _cut_rows(writer, plan, (rows, inner, panels), workers)
     group = panels
     if statement.parallel:
         group = _cut_panels(writer, plan, (rows, block, blocks), inner, panels, workers)
@@ -170,29 +184,45 @@ def measure(context: Context, plan: Plan) -> Sizes:
 
 
 def _cut_rows(
-    writer: Writer, plan: Plan, rows: Ssa, inner: Ssa, panels: Ssa, workers: Ssa
+    writer: Writer, plan: Plan, sizes: tuple[Ssa, Ssa, Ssa], workers: Ssa
 ) -> tuple[Ssa, Ssa]:
     """Rows of a block, a multiple of the tile's, and how many blocks there are."""
+    rows, inner, panels = sizes
     copied = plan.numbers.together > 1  # left rows, to the stack
     size = STEP_BYTES // plan.numbers.together if copied else plan.numbers.left.itemsize
     room = COPY_BYTES if copied else CACHE_BYTES
     fitting = divide_down(writer, integer(room), writer.binary("mul nsw", inner, integer(size)))
     fitting = greatest(writer, fitting, integer(1 if copied else 2 * plan.rows))
-    most = least(writer, fitting, integer(TABLE_ROWS))
+    most = least(writer, fitting, integer(TABLE_ROWS // plan.rows * plan.rows))
     blocks = divide_up(writer, rows, most)
     if plan.statement.parallel:
-        # with few panels more blocks, so that every thread has some
-        wanted = divide_up(writer, writer.binary("mul nsw", workers, integer(2)), panels)
-        alone = writer.compare("icmp eq", workers, integer(1))
-        wanted = writer.select(alone, integer(1), wanted)
-        possible = divide_up(writer, rows, integer(2 * plan.rows))
-        blocks = greatest(writer, blocks, least(writer, wanted, possible))
+        blocks = _divide_blocks(writer, plan, blocks, (rows, panels), workers)
     tile = integer(plan.rows)
     even = divide_up(writer, divide_up(writer, rows, blocks), tile)
     block = greatest(writer, writer.binary("mul nsw", even, tile), tile)
     if copied:
         block = writer.select(writer.compare("icmp slt", most, tile), most, block)
     return block, divide_up(writer, rows, block)
+
+
+def _divide_blocks(
+    writer: Writer, plan: Plan, blocks: Ssa, sizes: tuple[Ssa, Ssa], workers: Ssa
+) -> Ssa:
+    """Blocks for all threads: as many for each where columns are few enough, so that it stays with its rows."""
+    rows, panels = sizes
+    columns = writer.binary("mul nsw", panels, integer(plan.width))
+    twice = writer.binary("mul nsw", workers, integer(2))
+    alone = writer.compare("icmp eq", workers, integer(1))
+    stays = writer.compare("icmp sge", writer.binary("mul nsw", rows, integer(FAR)), columns)
+    # with few panels more blocks, so that every thread has some
+    wanted = divide_up(writer, twice, panels)
+    wanted = writer.select(stays, greatest(writer, wanted, workers), wanted)
+    wanted = writer.select(alone, integer(1), wanted)
+    possible = divide_up(writer, rows, integer(2 * plan.rows))
+    blocks = greatest(writer, blocks, least(writer, wanted, possible))
+    even = writer.binary("mul nsw", divide_up(writer, blocks, workers), workers)
+    plenty = writer.compare("icmp sge", blocks, workers)
+    return writer.select(writer.binary("and", stays, plenty), even, blocks)
 
 
 def _cut_panels(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from burnx.kernels.ir import Contract
@@ -48,6 +49,41 @@ def count_loop(
     writer.declarations[f"loop {number}"] = f"!{number} = distinct !{{!{number}, !6999}}"
     writer.lines[-2] += f", !llvm.loop !{number}"  # the jump back, before the label of what follows
     return after
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Rows cut into tiles: ``full`` whole ones, one of ``half`` rows, and perhaps one of the ``rest``."""
+
+    writer: Writer
+    height: int
+    tiles: Ssa
+    full: Ssa
+    half: Ssa
+    rest: Ssa
+
+    def find(self, tile: Ssa) -> tuple[Ssa, Ssa]:
+        """(the first row of a tile, how many it has)."""
+        writer, height = self.writer, integer(self.height)
+        last = writer.compare("icmp sgt", tile, self.full)
+        whole = writer.compare("icmp slt", tile, self.full)
+        before = writer.call("i64", "llvm.smin.i64", tile, self.full)
+        before = writer.binary("mul nsw", before, height)
+        row = writer.binary("add nsw", before, writer.select(last, self.half, integer(0)))
+        rows = writer.select(last, self.rest, self.half)
+        return row, writer.select(whole, height, rows)
+
+
+def cut_tiles(writer: Writer, height: int, count: Ssa) -> Cut:
+    """As many tiles of ``height`` as can be, the last two as even as can be."""
+    raised = writer.binary("add nsw", count, integer(height - 1))
+    tiles = writer.binary("udiv", raised, integer(height))
+    full = writer.binary("sub nsw", tiles, integer(2))
+    full = writer.call("i64", "llvm.smax.i64", full, integer(0))
+    left = writer.binary("sub nsw", count, writer.binary("mul nsw", full, integer(height)))
+    half = writer.binary("udiv", writer.binary("add nsw", left, integer(1)), integer(2))
+    half = writer.select(writer.compare("icmp eq", tiles, integer(1)), left, half)
+    return Cut(writer, height, tiles, full, half, writer.binary("sub nsw", left, half))
 
 
 def table_slot(writer: Writer, table: Ssa, column: int, row: Ssa) -> Ssa:

@@ -216,8 +216,8 @@ def _hoist_value(context: Context, value: Value, inner: set[str], written: set[i
 # --- workers --------------------------------------------------------------------------------------------------------
 
 
-def share(context: Context, turns: Ssa) -> tuple[Ssa, Ssa]:
-    """This worker's part of the turns: the first, and the one after the last.  One turn is worker 0's."""
+def share(context: Context, turns: Ssa, worker: Ssa) -> tuple[Ssa, Ssa]:
+    """A worker's part of the turns: the first, and the one after the last.  One turn is worker 0's."""
 
     def bound(worker: Ssa) -> Ssa:
         writer = context.writer
@@ -225,8 +225,7 @@ def share(context: Context, turns: Ssa) -> tuple[Ssa, Ssa]:
         raised = writer.binary("add", scaled, writer.binary("sub", context.workers, integer(1)))
         return writer.binary("udiv", raised, context.workers)
 
-    following = context.writer.binary("add", context.worker, integer(1))
-    return bound(context.worker), bound(following)
+    return bound(worker), bound(context.writer.binary("add", worker, integer(1)))
 
 
 def is_parallel(statement: Statement) -> bool:
@@ -262,8 +261,39 @@ def _divide_turns(context: Context, chain: list[Loop], body: tuple[Statement, ..
     if turned is not None:
         loops[-1] = (turned.block, turned.blocks)
         run = partial(emit_squares, context, turned, work)
-    first, last = share(context, _product(context, [extent for _, extent in loops]))
+    if chain[0].around and len(loops) > 1:
+        _divide_around(context, chain[0].around, loops, body, run)
+        return
+    first, last = context.share(_product(context, [extent for _, extent in loops]))
     _run_flat(context, first, last, loops, body, run)
+
+
+def _divide_around(
+    context: Context,
+    plenty: int,
+    loops: list[tuple[str, Dim]],
+    body: Sequence[Statement],
+    work: Callable[[], None],
+) -> None:
+    """A loop around others: every worker takes its part of the others in all turns, or of all turns together."""
+    writer, (outer, *inner) = context.writer, loops
+    turns, each = context.index(outer[1]), _product(context, [extent for _, extent in inner])
+    needed = writer.binary("mul", turns, integer(plenty))
+    inside = writer.compare("icmp sge", each, needed)
+    divided = writer.select(inside, each, writer.binary("mul", turns, each))
+    first, last = context.share(divided)
+
+    def turn(index: Ssa, _: list[Ssa]) -> list[Ssa]:
+        before = writer.select(inside, integer(0), writer.binary("mul", index, each))
+        start, stop = (writer.binary("sub", bound, before) for bound in (first, last))
+        start = writer.call("i64", "llvm.smax.i64", start, integer(0))
+        stop = writer.call("i64", "llvm.smin.i64", stop, each)
+        with context.scope():
+            context.bind(outer[0], index)
+            _run_flat(context, start, stop, inner, body, work)
+        return []
+
+    writer.loop(integer(0), turns, integer(1), turn)
 
 
 def _product(context: Context, dims: Sequence[Dim]) -> Ssa:
@@ -332,7 +362,7 @@ def _divide_lanes(context: Context, chain: list[Loop], tail: Loop) -> None:
     from burnx.shape import symbol
 
     loops = [*((each.variable, each.extent) for each in chain), (piece, symbol(pieces_name))]
-    first, last = share(context, writer.binary("mul", outer, pieces))
+    first, last = context.share(writer.binary("mul", outer, pieces))
 
     def work() -> None:
         start = writer.binary("mul", context.find(piece), size)

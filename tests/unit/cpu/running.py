@@ -11,6 +11,7 @@ import numpy as np
 
 from burnx.dtype import DType
 from burnx.kernels.ir import Kernel
+from burnx.llvm.contract_chunks import COUNTER_BYTES
 from burnx.llvm.emitter import emit
 from burnx.runtime.devices.cpu.compile import Loaded, compile_object, load_object
 from burnx.runtime.devices.cpu.target import find_target
@@ -53,6 +54,17 @@ def run(function: Any, arrays: Sequence[Array], sizes: Sequence[int], workers: i
         thread.start()
     for thread in threads:
         thread.join()
+
+
+def run_one(
+    function: Any, arrays: Sequence[Array], sizes: Sequence[int], worker: int, workers: int
+) -> None:
+    """Call a kernel as one of several workers, when all chunks that anybody may take are taken."""
+    addresses = [array.ctypes.data for array in arrays]
+    arguments = (ctypes.c_int64 * (len(arrays) + len(sizes)))(*addresses, *sizes)
+    state = aligned(np.zeros(64, np.int64))
+    state[COUNTER_BYTES // 8] = 1 << 40
+    function(ctypes.addressof(arguments), worker, workers, state.ctypes.data)
 
 
 def random(seed: int, shape: tuple[int, ...], dtype: DType) -> Array:

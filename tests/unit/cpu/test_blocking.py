@@ -86,18 +86,23 @@ def test_neighbours_at_known_distances_share_what_they_load(how, step, channels)
         check_blocks({**how, "near": (step, channels)}, step, width, channels)
 
 
-def check_blocks(how, step, width, channels):
-    height, taps = 3, how.get("taps", 3)
+@pytest.mark.parametrize("height", [1, 3, 9, 40])
+def test_few_and_many_places_for_each_slice_are_divided(height):
+    check_blocks({}, 1, 2 * SIDE + 1, 3 * SLICE + 5, height)
+
+
+def check_blocks(how, step, width, channels, height=3):
+    taps = how.get("taps", 3)
     wide = max(width - 1, 0) * step + taps
     high = (height - 1) * step + taps
     x, w = random(1, (high, wide, channels), float32), random(2, (taps, taps, channels), float32)
     found = []
     for function in both(**how):
-        for workers in (1, 2):
+        for workers in (1, 2, 3):
             y = aligned(random(3, (height, width, channels), float32))
             run(function, (x, w, y), (height, width, channels, wide, step), workers)
             found.append(y)
-    assert np.array_equal(found[2], found[3])
+    assert all(np.array_equal(found[3], each) for each in found[4:])
     for each in found[1:]:
         np.testing.assert_allclose(each, found[0], rtol=1e-5, atol=1e-5)
 

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from burnx.dtype import DTYPES, float32
+from burnx.dtype import DTYPES, float32, int32
+from burnx.errors import UsageError
 from burnx.kernels.ir import (
     Apply,
     Buffer,
@@ -30,12 +31,13 @@ from burnx.kernels.packing import pack
 from burnx.llvm.contract_plan import choose_packing
 from burnx.llvm.emitter import Unsupported, emit
 from burnx.llvm.target import describe
+from burnx.runtime.devices.cpu import target as processor
 from burnx.runtime.devices.cpu.compile import compile_object
 from burnx.runtime.devices.cpu.target import describe_named, find_target
 from burnx.shape import symbol
 
 sys.path.insert(0, str(Path(__file__).parent))
-from running import aligned, build, random, run
+from running import aligned, build, random, run, run_one
 
 M, N, K = symbol("M"), symbol("N"), symbol("K")
 m, n, k = symbol("m"), symbol("n"), symbol("k")
@@ -170,6 +172,25 @@ def test_same_bits_on_any_number_of_threads(names, sizes):
         run(function, (a, b, c), sizes, workers)
         found.append(c)
     assert all(np.array_equal(found[0], each) for each in found)
+
+
+@pytest.mark.parametrize("sizes", [(196, 64, 33), (900, 192, 20), (48, 700, 40)])
+def test_what_a_thread_works_out_alone_is_one_part(sizes):
+    """With nothing left to be taken as it comes: rows where there are many, else columns."""
+    rows, columns, inner = sizes
+    function, packing = matrix_product("float32", "float32", "float32", "packed")
+    a = random(3, (rows, inner), float32)
+    b = aligned(pack(random(4, (inner, columns), float32), packing))
+    found = []
+    for worker in (0, 1):
+        c = np.full((rows, columns), np.nan, np.float32)
+        run_one(function, (a, b, c), sizes, worker, 2)
+        found.append(~np.isnan(c))
+    assert not np.any(found[0] & found[1])
+    axis = 1 if 2 * rows >= columns else 0
+    halves = [np.flatnonzero(each.any(axis=axis)) for each in found]
+    assert all(len(each) for each in halves)
+    assert halves[0].max() < halves[1].min()
 
 
 # --- what follows the sums ------------------------------------------------------------------------------------------
@@ -330,6 +351,14 @@ def test_bytes_are_packed_with_their_k_together():
     assert pack(matrix, "8x2:2").tolist() == [1, 3, 2, 4, 5, 0, 6, 0]
 
 
+def test_squares_of_bytes_have_64_k():
+    matrix = np.arange(65 * 3, dtype=np.int8).reshape(65, 3)
+    packed = pack(matrix, "8t4:16").reshape(32, 16, 4)
+    rows = packed.transpose(0, 2, 1).reshape(128, 16)
+    np.testing.assert_array_equal(rows[:65, :3], matrix)
+    assert not rows[65:].any() and not rows[:, 3:].any()
+
+
 def test_bfloat16_is_a_dtype_of_weights():
     packed = pack(np.ones((2, 2), ml_dtypes.bfloat16), "bfloat16:8")
     assert packed.dtype == ml_dtypes.bfloat16 and packed.size == 16
@@ -338,6 +367,7 @@ def test_bfloat16_is_a_dtype_of_weights():
 # --- other processors -----------------------------------------------------------------------------------------------
 
 TARGETS = {
+    "amx": describe_named("x86_64-unknown-linux-gnu", "sapphirerapids"),
     "avx512-vnni": describe_named("x86_64-unknown-linux-gnu", "icelake-server"),
     "avx512": describe_named("x86_64-unknown-linux-gnu", "skylake-avx512"),
     "sse2": describe("x86_64-unknown-linux-gnu", "x86-64", set(), ""),
@@ -360,3 +390,25 @@ def test_a_packing_of_another_processor_is_refused():
     dtypes = DTYPES["uint8"], DTYPES["int8"], DTYPES["int32"]
     with pytest.raises(Unsupported, match="does not take the packing 8x4:64"):
         emit(product_kernel(dtypes, "packed", "8x4:64"), neon)
+
+
+@pytest.mark.parametrize(
+    ("names", "instruction"),
+    [("us", "tdpbusd"), ("ss", "tdpbssd"), ("uu", "tdpbuud"), ("su", "tdpbsud")],
+)
+def test_squares_are_multiplied_with_their_signs(names, instruction):
+    dtypes = (*({"u": DTYPES["uint8"], "s": DTYPES["int8"]}[name] for name in names), int32)
+    packing = choose_packing(TARGETS["amx"], *dtypes)
+    assert packing == "8t4:32"
+    assert instruction in emit(product_kernel(dtypes, "packed", packing), TARGETS["amx"])
+
+
+def test_without_permission_there_are_no_squares(monkeypatch):
+    monkeypatch.setattr(processor, "_describe_host", lambda: TARGETS["amx"])
+    monkeypatch.setattr(processor, "_may_use_squares", lambda: False)
+    assert processor._find_host().int8 == "vnni"
+    processor.find_target.cache_clear()
+    with pytest.raises(UsageError, match="code for it does not run on this"):
+        processor.find_target("sapphirerapids")
+    assert processor.find_target("icelake-server").int8 == "vnni"
+    processor.find_target.cache_clear()

@@ -90,7 +90,7 @@ class Runner(Interpreter):
             from burnx.runtime.devices.cpu import building  # noqa: F401
             from burnx.runtime.devices.cpu.kept import segments  # noqa: F401
 
-        found = cut(program, self.fuse and find_target().int8 in ("vnni", "madd"))
+        found = cut(program, self.fuse and find_target().multiplies_bytes)
         slot, self.slot = self.slot, None
         if slot is not None and not _can_be_kept(found.units):
             slot = None

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import sys
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import lru_cache
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 from burnx.errors import UsageError
+from burnx.llvm import target as descriptions
 from burnx.llvm.target import Target, describe
 from burnx.runtime.devices.cpu.object_files import find_object_files, list_versions
 from burnx.runtime.devices.cpu.objects import no_fork
 
 # cpu -> features that matter here, for targets that are not this machine
 _X86 = {"haswell": "avx2,fma,f16c", "skylake-avx512": "avx512f,avx512vl,avx512bw,avx512dq,fma,f16c"}
+
+
+# how bytes are multiplied -> the processors that know it, by how they do it
+_KNOWN_BESIDE = {"vnni": ("vnni", "amx"), "amx": ("amx",), "dot": ("dot",)}
 
 
 @lru_cache(maxsize=8)
@@ -30,16 +38,36 @@ def find_target(name: str | None = None) -> Target:
     if not wanted or wanted == "native":
         return host
     target = describe_named(_import_llvm().get_default_triple(), wanted)
-    lacks_dots = target.int8 in ("vnni", "dot") and host.int8 != target.int8
+    lacks_dots = target.int8 in _KNOWN_BESIDE and host.int8 not in _KNOWN_BESIDE[target.int8]
     if target.vector_bytes > host.vector_bytes or lacks_dots:
         raise UsageError(f"BURNX_CPU={wanted}: code for it does not run on this {host.cpu}")
     return target
 
 
 def _find_host() -> Target:
+    """This machine's processor; without its matrix unit where the system does not let this process use it."""
+    found = _describe_host()
+    if found.int8 == "amx" and not _may_use_squares():
+        return replace(found, int8="vnni")
+    return found
+
+
+def _may_use_squares() -> bool:
+    """Ask the system for the registers of the matrix unit, for all threads there will be.
+
+    Source: Linux, Documentation/arch/x86/xstate.rst.
+    """
+    if not sys.platform.startswith("linux"):
+        return False
+    arch_prctl, request_permission, tile_data = 158, 0x1023, 18
+    return bool(ctypes.CDLL(None).syscall(arch_prctl, request_permission, tile_data) == 0)
+
+
+def _describe_host() -> Target:
     """This machine's processor, as LLVM described it to an earlier process if it is still the same."""
     files, key = find_object_files(), _processor_text()
-    entry = "host-" + sha256(repr((key, list_versions())).encode()).hexdigest()
+    described = Path(descriptions.__file__).read_bytes()
+    entry = "host-" + sha256(repr((key, list_versions(), described)).encode()).hexdigest()
     content = files.read_entry(entry) if files is not None and key else None
     with suppress(ValueError, TypeError):
         return Target(**json.loads(content or b""))
@@ -90,6 +118,8 @@ def describe_named(triple: str, cpu: str) -> Target:
     features = set(_X86["skylake-avx512" if wide else "haswell"].split(","))
     if any(part in cpu for part in ("icelake", "sapphire", "znver4", "znver5", "cascadelake")):
         features.add("avx512vnni")
+    if "sapphire" in cpu:
+        features |= {"amx-tile", "amx-int8"}
     return describe(triple, cpu, features, "")
 
 

@@ -41,7 +41,7 @@ def tune_program(program: Program, sizes: Sizes, threads: int, fuse: bool) -> in
     Schemes first: which packings are asked for depends on them.
     """
     target, count = find_target(), 0
-    bytewise = fuse and target.int8 in ("vnni", "madd")
+    bytewise = fuse and target.multiplies_bytes
     alone = [_Alone(each, sizes, threads) for each in _products(program, bytewise)]
     for kind in ("winograd", "packing"):
         found: dict[Key, tuple[int, _Alone, list[str]]] = {}
