@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from burnx import waist
 from burnx.dtype import float64, is_integer
 from burnx.errors import ModelError
@@ -12,6 +14,8 @@ from burnx.ops.logic import where
 from burnx.ops.operator import operator
 from burnx.ops.precision import number, widen
 from burnx.tensor import Tensor
+
+_EXACT = 2.0**52  # float64 holds smaller integers, and halves beside them
 
 
 def _max(x: Tensor, bound: float) -> Tensor:
@@ -83,7 +87,20 @@ def shrink(input: T, *, bias: float = 0.0, lambd: float = 0.5) -> T:
     """x + bias below -lambd, x - bias above lambd, 0 in between.  Source: ONNX Shrink-9"""
     wide = waist.cast_to(input, float64) if is_integer(input.dtype) else widen(input)
     inner = where(wide > lambd, wide - bias, number(0, wide))
-    return waist.cast_to(where(wide < -lambd, wide + bias, inner), input.dtype)
+    found = waist.cast_to(where(wide < -lambd, wide + bias, inner), input.dtype)
+    if not is_integer(input.dtype) or input.dtype.itemsize < 8:
+        return found
+    above = where(wide > lambd, _shift(input, -math.ceil(bias)), number(0, input))
+    far = where(wide < -lambd, _shift(input, math.floor(bias)), above)
+    return where(waist.map("abs", wide) < _EXACT, found, far)
+
+
+def _shift(x: Tensor, step: int) -> Tensor:
+    """x + step in integers, which end where their dtype does."""
+    limits = np.iinfo(x.dtype)
+    if step < 0:
+        return waist.map("max", x, waist.constant(int(limits.min) - step, x.dtype)) - -step
+    return waist.map("min", x, waist.constant(int(limits.max) - step, x.dtype)) + step
 
 
 @operator("HardSigmoid", since=(1, 6, 22), meaning=6)

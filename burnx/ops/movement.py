@@ -369,7 +369,10 @@ def _split(data: Tensor, sizes: object, *, axis: int, outputs: int | None) -> li
         raise ShapeError(
             f"Split before opset 18 makes equal parts, but {n} is not a multiple of {count}"
         )
-    return split(data, axis=axis, num_outputs=count, outputs=count)
+    if isinstance(n, int):
+        return split(data, axis=axis, num_outputs=count, outputs=count)
+    each = gather(shape(data), np.array([axis])) / count  # running tells whether something is left over
+    return split(data, expand(each, np.array([count])), axis=axis, outputs=count)
 
 
 @operator("Gather", since=(1, 11, 13))

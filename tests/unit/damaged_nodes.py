@@ -87,12 +87,14 @@ def damages(case: Case) -> Iterator[Damage]:
 def _arrays(value: Any) -> Iterator[tuple[str, Any]]:
     yield "deeper", value[None]
     if value.ndim:
-        yield "flatter", np.asarray(value[0], value.dtype)
+        if len(value):
+            yield "flatter", np.asarray(value[0], value.dtype)
         yield "empty", value[:0]
         yield "shorter", np.ascontiguousarray(value[..., :-1])
     if value.ndim > 1:
         yield "thin", np.ascontiguousarray(value[..., :0])
-        yield "scalar", value.reshape(-1)[0:1].reshape(())
+        if value.size:
+            yield "scalar", value.reshape(-1)[0:1].reshape(())
     other = np.float32 if value.dtype != np.float32 else np.float64
     try:
         yield "of another dtype", value.astype(other)

@@ -7,6 +7,7 @@ import pytest
 from onnx import parser
 
 import burnx
+from burnx.errors import BurnxError
 
 
 def test_hardmax_of_an_empty_axis_is_empty() -> None:
@@ -43,3 +44,31 @@ def test_the_first_softmax_of_nothing_has_its_shape(
         f"{{ y = {operator}<axis = {axis}>(x) }}"
     )
     assert burnx.load(model)(np.zeros(shape, np.float32)).shape == shape
+
+
+def test_equal_parts_of_an_open_axis_are_equal_or_refused(device: str) -> None:
+    model = parser.parse_model(
+        """<ir_version: 7, opset_import: ["": 13]> g (float[n] x) => (float[a] y, float[b] z)
+        { y, z = Split(x) }"""
+    )
+    loaded = burnx.load(model, device=device)
+    y, z = loaded(np.arange(4, dtype=np.float32))
+    assert (y.tolist(), z.tolist()) == ([0, 1], [2, 3])
+    with pytest.raises(BurnxError, match=r'\(Split\), node "y"|node "y" \(Split\)'):
+        loaded(np.arange(5, dtype=np.float32))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "values"),
+    [
+        ("int64", [2**63 - 1, 2**53 + 1, 5, 0, -5, -(2**53) - 1, -(2**63)]),
+        ("uint64", [2**64 - 1, 2**53 + 1, 1]),
+    ],
+)
+def test_large_integers_shrink_exactly(device: str, dtype: str, values: list[int]) -> None:
+    model = parser.parse_model(
+        f"""<ir_version: 7, opset_import: ["": 18]> g ({dtype}[n] x) => ({dtype}[n] y)
+        {{ y = Shrink<bias = 3.0, lambd = 1.0>(x) }}"""
+    )
+    expected = [x - 3 if x > 1 else x + 3 if x < -1 else 0 for x in values]
+    assert burnx.load(model, device=device)(np.array(values, dtype)).tolist() == expected
