@@ -371,7 +371,9 @@ def _split(data: Tensor, sizes: object, *, axis: int, outputs: int | None) -> li
         )
     if isinstance(n, int):
         return split(data, axis=axis, num_outputs=count, outputs=count)
-    each = gather(shape(data), np.array([axis])) / count  # running tells whether something is left over
+    each = (
+        gather(shape(data), np.array([axis])) / count
+    )  # running tells whether something is left over
     return split(data, expand(each, np.array([count])), axis=axis, outputs=count)
 
 
