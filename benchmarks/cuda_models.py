@@ -1,4 +1,4 @@
-"""The models of ``cuda.py``: made by PyTorch with fixed seeds, and the ONNX files that PyTorch exports of them.
+"""The models of ``cuda_torch.py``: made by PyTorch with fixed seeds, and the ONNX files that PyTorch exports of them.
 
     python benchmarks/cuda_models.py NAME DTYPE FILE.onnx        one file, as the benchmark asks for it
 

@@ -1,4 +1,4 @@
-"""One process of ``cuda.py``: measures rows, each engine in turn, and prints a line of JSON for each as soon as it is there.
+"""One process of ``cuda_torch.py``: measures rows, each engine in turn, and prints a line of JSON for each as soon as it is there.
 
 It reads a list of rows from stdin.  What a row could not do is its ``errors``; the other engines go on.
 """

@@ -1,4 +1,4 @@
-"""The README's table of ``cuda.py``'s results."""
+"""The README's table of ``cuda_torch.py``'s results."""
 
 from __future__ import annotations
 

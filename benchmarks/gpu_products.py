@@ -227,8 +227,6 @@ class Bench:
     """Compiled functions by their text, and the work of one shape."""
 
     def __init__(self) -> None:
-        folder = Path(__file__).resolve().parent  # it has a cuda.py, as what CuPy imports is called
-        sys.path[:] = [each for each in sys.path if Path(each).resolve() != folder]
         import cupy
 
         self.cupy = cupy

@@ -108,7 +108,7 @@ def reading(folder: Path) -> str:
 
 
 def cuda_times(folder: Path) -> str:
-    """The table of the newest results of benchmarks/cuda.py."""
+    """The table of the newest results of benchmarks/cuda_torch.py."""
     files = sorted(folder.glob("cuda-*.json"))
     if not files:
         return UNMEASURED

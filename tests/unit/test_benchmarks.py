@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import asdict
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,9 @@ import update_readme
 
 import burnx
 from burnx.cli.inspecting import seen_sizes
+
+ROOT = Path(__file__).resolve().parents[2]
+OTHERS = {"cuda", "cudnn", "cupy", "nvmath", "onnxruntime", "openvino", "torch", "transformers"}
 
 PEAKS = (100e9, 10e9)
 
@@ -230,3 +235,11 @@ def test_times_from_an_edit_to_a_result() -> None:
     assert "| m | six layers | 700 | 400 | 100 | 200 | 300 | 800 |" in edit.table(readings)
     said = edit.readme_part(readings)
     assert "m: six layers 0.70 s; run again, at most 0.40 s." in said and "nothing" not in said
+
+
+def test_no_script_is_called_like_a_package_that_others_import() -> None:
+    """A script's own folder comes first where modules are looked for, and pytest puts some of them there."""
+    taken = OTHERS | set(packages_distributions()) | set(sys.stdlib_module_names)
+    folders = [ROOT / "benchmarks", ROOT / "tools", ROOT / "tests", *(ROOT / "tests").rglob("*/")]
+    found = {path.stem: path for folder in folders for path in folder.glob("*.py")}
+    assert [found[name] for name in sorted(found.keys() & taken)] == []

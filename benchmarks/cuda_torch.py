@@ -1,6 +1,6 @@
 """burnx beside PyTorch on a CUDA device: eager and torch.compile(mode="reduce-overhead"), in one run and in turn.
 
-    python benchmarks/cuda.py [--models REGEX] [--dtypes fp32,fp16] [--batches 1,32] [--json FILE]
+    python benchmarks/cuda_torch.py [--models REGEX] [--dtypes fp32,fp16] [--batches 1,32] [--json FILE]
                               [--engines eager,compile,burnx] [--device cuda:0] [--rounds 5] [--files FOLDER]
 
 A row is printed as soon as it is there; one that fails says why, and the next goes on.  Milliseconds are medians of
