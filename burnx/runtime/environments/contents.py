@@ -103,7 +103,7 @@ def _read_object(data: bytes) -> _Found | None:
 
 
 def _read_plan(data: bytes) -> _Found | None:
-    from burnx.runtime.devices.cpu.kept.entries import parse_head
+    from burnx.runtime.kept.entries import parse_head
 
     head = parse_head(data)
     about = head.get("about") if isinstance(head, Mapping) else None

@@ -15,12 +15,12 @@ _DRIVEN = ("opencl", "cuda")
 
 def describe_machine() -> tuple[About, ...]:
     """What kernels, plans and tuning results are made for here: the processor and each device."""
-    from burnx.runtime.devices.cpu.kept.identity import describe_plan
+    from burnx.runtime.devices.cpu.kept import plan_stamp
     from burnx.runtime.devices.cpu.results import results_of
     from burnx.runtime.devices.cpu.target import find_target
 
     results = results_of(find_target())
-    found: list[About] = [describe_plan(), results.about]
+    found: list[About] = [plan_stamp().describe(), results.about]
     for kind in _DRIVEN:
         room = importlib.import_module(f"burnx.runtime.devices.{kind}")
         for name, *_ in room.list_devices():
@@ -45,7 +45,7 @@ def find_obstacle(content: Content, here: Sequence[About]) -> str | None:
 
 
 def _is_same(path: object, content: Content) -> bool:
-    from burnx.runtime.devices.cpu.kept.identity import is_same
+    from burnx.runtime.kept.identity import is_same
 
     return any(each[0] == path and is_same(list(each)) for each in content.files)
 

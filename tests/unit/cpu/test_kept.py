@@ -19,7 +19,7 @@ import burnx.lowering
 from burnx import nn
 from burnx.errors import InputError, ModelError, ShapeError
 from burnx.runtime.devices.cpu import building
-from burnx.runtime.devices.cpu.kept import entries, identity
+from burnx.runtime.kept import entries, identity
 
 Array = np.ndarray[Any, Any]
 WIDTH = 160  # such that weights are large enough to be mapped
@@ -248,7 +248,7 @@ print(compiled_kernels())
 """
     settled = code.replace(
         "import numpy",
-        "from burnx.runtime.devices.cpu.kept import identity\nidentity.SETTLED_NS = 0\nimport numpy",
+        "from burnx.runtime.kept import identity\nidentity.SETTLED_NS = 0\nimport numpy",
     )
     assert int(run_python(settled)) > 2
     kernels = sorted(cache.glob("*.o"))
@@ -360,7 +360,7 @@ def test_a_module_finds_its_code_by_what_it_is(cache: Path, work: list[str]) -> 
 START = """
 import sys
 import numpy as np, burnx
-from burnx.runtime.devices.cpu.kept import identity
+from burnx.runtime.kept import identity
 identity.SETTLED_NS = 0
 x = np.linspace(-1, 1, 3 * {width}, dtype=np.float32).reshape(3, {width})
 y = burnx.load({path!r}, threads={threads}).run({{"x": x}})["y"]

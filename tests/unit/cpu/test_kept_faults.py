@@ -12,7 +12,7 @@ from onnx import helper, parser
 
 import burnx
 from burnx.errors import UsageError
-from burnx.runtime.devices.cpu.kept import entries, identity
+from burnx.runtime.kept import entries, identity
 
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
 

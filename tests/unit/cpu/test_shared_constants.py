@@ -15,7 +15,7 @@ from onnx import helper, numpy_helper
 import burnx
 from burnx import nn
 from burnx.fusion import weights as laying_out
-from burnx.runtime.devices.cpu.kept import entries, identity, sums
+from burnx.runtime.kept import entries, identity, sums
 
 Array = np.ndarray[Any, Any]
 WIDTH = 160
@@ -175,15 +175,16 @@ def test_an_edited_source_takes_the_convolutions_of_the_one_before(
 @pytest.mark.parametrize("large", [0, 1], ids=["as asked", "as pairs, too much was spilled"])
 def test_the_packing_that_was_found_is_kept_with_the_constant(cache: Path, large: int) -> None:
     """Bytes that are too large for one packing are packed in another, which whoever takes them has to know."""
-    from burnx.runtime.devices.cpu.kept.entries import find_entries
-    from burnx.runtime.devices.cpu.kept.shared import SharedConstants
+    from burnx.runtime.devices.cpu.kept import plan_stamp
+    from burnx.runtime.kept.entries import find_entries
+    from burnx.runtime.kept.shared import SharedConstants
 
     matrix = np.full((256, 256), 127 if large else 3, np.int8)
     where = find_entries()
     assert where is not None
     made = []
     for _ in range(2):
-        store = SharedConstants(where)
+        store = SharedConstants(where, plan_stamp())
         storage, size, packing = laying_out.lay_out_product(
             matrix, ((), (0,), (1,)), "8p4:16", matrix.dtype, store.derive
         )

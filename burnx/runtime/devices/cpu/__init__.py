@@ -3,7 +3,7 @@
 Enters: a Program and arrays.  Leaves: arrays.  May import: fusion, kernels, primitives, program and below, and llvmlite.
 A program is cut into segments (``segments.py``); fusion makes each a schedule of kernels, which become LLVM IR (``llvm/``)
 and object code (``objects.py``, ``building.py``); a plan for given sizes (``plans.py``) is run by the native machine
-(``machine.py``).  What was made once is kept for the next process (``kept/``).  Start reading at ``runner.py``.
+(``machine.py``).  What was made once is kept for the next process (``kept.py``).  Start reading at ``runner.py``.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from typing import Any
 
 from burnx.program import Program
 from burnx.runtime.compiled.foreign import name_foreign
-from burnx.runtime.devices.cpu.kept.models import Shelf, Slot
-from burnx.runtime.devices.cpu.kept.models import find_shelf as _find_shelf
+from burnx.runtime.devices.cpu.kept import plan_stamp
 from burnx.runtime.devices.cpu.memory import live_workspaces
 from burnx.runtime.devices.cpu.objects import compiled_kernels
 from burnx.runtime.devices.cpu.runner import Runner
 from burnx.runtime.devices.cpu.threads import prepare_threads
+from burnx.runtime.kept.models import Shelf, Slot
+from burnx.runtime.kept.models import find_shelf as _find_shelf
 from burnx.runtime.tuning.roofline import Roofline
 
 
@@ -42,7 +43,8 @@ def open_kept(
 
 def find_shelf(path: Path, base_dir: Path | None, options: Mapping[str, Any]) -> Shelf | None:
     """What is kept of a model file; None where nothing is kept, or all is to be tuned anew."""
-    return None if options.get("tune") else _find_shelf(path, base_dir, options.get("fuse", True))
+    fuse = options.get("fuse", True)
+    return None if options.get("tune") else _find_shelf(path, base_dir, fuse, plan_stamp)
 
 
 def _make_runner(options: Mapping[str, Any], slot: Slot | None) -> Runner:

@@ -8,15 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from burnx.errors import BurnxError
 from burnx.runtime.compiled.segments import Segment
-from burnx.runtime.devices.cpu.kept.codec import Unkeepable
-from burnx.runtime.devices.cpu.kept.entries import Constants, Entries, find_entries
-from burnx.runtime.devices.cpu.kept.identity import describe_plan, segment_key
-from burnx.runtime.devices.cpu.kept.natives import Find, Places, read_native, write_native
-from burnx.runtime.devices.cpu.kept.shared import SharedConstants, find_shared
-from burnx.runtime.devices.cpu.kept.sums import Sums
-from burnx.runtime.devices.cpu.native import Native
+from burnx.runtime.kept.codec import Unkeepable
+from burnx.runtime.kept.constants import Find, Places
+from burnx.runtime.kept.entries import Constants, Entries, find_entries
+from burnx.runtime.kept.identity import Stamp, segment_key
+from burnx.runtime.kept.models import DAMAGED, Read, Write
+from burnx.runtime.kept.shared import SharedConstants, find_shared
+from burnx.runtime.kept.sums import Sums
 
 Array = np.ndarray[Any, Any]
 
@@ -33,8 +32,8 @@ class Slot:
     constants: list[Array]
     shared: SharedConstants
 
-    def find(self, threads: int) -> Native | None:
-        """The native code that is kept; None if there is none that can be used."""
+    def find(self, read: Read) -> Any:
+        """The native code that is kept, as the device reads it; None if there is none that can be used."""
         entry = self.entries.read(self.name)
         if entry is None:
             return None
@@ -46,12 +45,12 @@ class Slot:
         }
         ends = (self.segment.inputs, self.segment.outputs)
         try:
-            found = read_native(entry.head, entry.read_body, ends, find, threads)
-        except (LookupError, TypeError, ValueError, BurnxError):
+            found = read(entry.head, entry.read_body, ends, find)
+        except DAMAGED:
             found = None
         return None if sums.settle() else found
 
-    def keep(self, native: Native) -> None:
+    def keep(self, native: Any, write: Write) -> None:
         """Keep native code that has run."""
         ranges = sorted(
             (each.__array_interface__["data"][0], each.nbytes, number)
@@ -68,21 +67,21 @@ class Slot:
 
         constants = Constants()
         try:
-            head, body = write_native(native, Places(constants, locate, self.shared.place))
+            head, body = write(native, Places(constants, locate, self.shared.place))
         except Unkeepable:
             return
-        head["about"] = describe_plan()
+        head["about"] = dict(self.shared.stamp.describe())
         self.entries.write(self.name, head, body, constants, list(self.shared.made.values()))
 
 
-def find_slot(segment: Segment, fuse: bool) -> Slot | None:
+def find_slot(segment: Segment, fuse: bool, stamp: Stamp) -> Slot | None:
     """Where a segment's native code is kept; None if it is not."""
     entries = find_entries() if len(segment.instructions) >= LEAST else None
     if entries is None:
         return None
-    ends, shared = (segment.inputs, segment.outputs), SharedConstants(entries)
+    ends, shared = (segment.inputs, segment.outputs), SharedConstants(entries, stamp)
     try:
-        name, constants = segment_key(segment.instructions, ends, [fuse], shared.keys)
+        name, constants = segment_key(stamp, segment.instructions, ends, [fuse], shared.keys)
     except Unkeepable:
         return None
     return Slot(entries, name, segment, constants, shared)

@@ -29,8 +29,8 @@ import numpy as np
 
 from burnx.errors import UsageError
 from burnx.runtime.compiled.kept_files import PART, find_kept_files, open_ours, write_entry
-from burnx.runtime.devices.cpu.kept.pages import map_pages, populate
-from burnx.runtime.devices.cpu.kept.sums import Sums, add_up
+from burnx.runtime.kept.pages import map_pages, populate
+from burnx.runtime.kept.sums import Sums, add_up
 
 Array = np.ndarray[Any, Any]
 

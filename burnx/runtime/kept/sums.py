@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from burnx.runtime.devices.cpu.kept.pages import populate
+from burnx.runtime.kept.pages import populate
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor

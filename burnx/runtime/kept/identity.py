@@ -1,4 +1,4 @@
-"""What entries are found by: a number for everything that native code depends on.
+"""What entries are found by: a number for everything that a device's native code depends on.
 
 Memory is known by its content.  What is mapped from a file is known by the file: its path, inode, size and times, and
 where in it the array lies; but only if the file has been left alone for a while, since one that was written a moment ago
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -24,10 +24,8 @@ import burnx
 from burnx.dtype import dtype_name
 from burnx.files import MappedFile, find_map, place_in_map
 from burnx.program import Instruction, Var
-from burnx.runtime.devices.cpu.kept.codec import Writer
-from burnx.runtime.devices.cpu.object_files import describe_target, find_object_files, list_versions
-from burnx.runtime.devices.cpu.results import tuning_stamp
-from burnx.runtime.devices.cpu.target import find_target
+from burnx.runtime.compiled.kept_files import About, find_kept_files
+from burnx.runtime.kept.codec import Writer
 
 Array = np.ndarray[Any, Any]
 FileKey = list[Any]
@@ -78,26 +76,32 @@ def _numbers(status: os.stat_result) -> list[int]:
     ]
 
 
-def make_key(*parts: Any) -> str:
-    """The name of an entry that depends on these parts, on this burnx, on the processor and on its races."""
-    target = find_target()
-    return _name([*parts, *list_versions(), tuning_stamp(target)])
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What a device's native code depends on: its ``machine``, and its ``makers``, compilers and races.
 
+    ``about`` is what an entry says of both.  The source of burnx is added to all.
+    """
 
-def constant_key(*parts: Any) -> str:
-    """The name of a constant that is known by these parts; no race says what it is."""
-    return _name(["constant", *parts])
+    machine: Sequence[Any]
+    makers: Sequence[Any]
+    about: Mapping[str, str]
 
+    def key(self, *parts: Any) -> str:
+        """The name of an entry that depends on these parts, too."""
+        return self._name([*parts, *self.makers])
 
-def _name(parts: list[Any]) -> str:
-    target = find_target()
-    machine = [target.triple, target.cpu, target.features, source_stamp()]
-    return sha256(json.dumps([*parts, *machine]).encode()).hexdigest()
+    def constant_key(self, *parts: Any) -> str:
+        """The name of a constant that is known by these parts; no compiler and no race says what it is."""
+        return self._name(["constant", *parts])
 
+    def _name(self, parts: list[Any]) -> str:
+        text = json.dumps([*parts, *self.machine, source_stamp()])
+        return sha256(text.encode()).hexdigest()
 
-def describe_plan() -> dict[str, str]:
-    """What a plan depends on, beside what it is found by."""
-    return {**describe_target(find_target()), "source": source_stamp()[:16]}
+    def describe(self) -> About:
+        """What an entry says that it was made for."""
+        return {**self.about, "source": source_stamp()[:16]}
 
 
 @lru_cache(maxsize=1)
@@ -111,7 +115,7 @@ def source_stamp() -> str:
     with suppress(OSError):  # what is no folder has its version alone
         while folders:
             lines += _list_sources(folders.pop(), folders)
-    files = find_object_files()
+    files = find_kept_files()
     entry = "source-" + sha256("".join(lines).encode()).hexdigest()
     known = files.read_entry(entry) if files is not None else None
     if known is not None:
@@ -146,6 +150,7 @@ def _list_sources(folder: str, folders: list[str]) -> list[str]:
 
 
 def segment_key(
+    stamp: Stamp,
     instructions: Sequence[Instruction],
     ends: tuple[Sequence[Var], Sequence[Var]],
     options: Sequence[Any],
@@ -164,7 +169,7 @@ def segment_key(
     to = Writer(write)
     rows = [to.instruction(each) for each in instructions]
     numbers = [[to.var(var) for var in part] for part in ends]
-    return make_key("segment", rows, numbers, to.vars, to.dims, list(options)), constants
+    return stamp.key("segment", rows, numbers, to.vars, to.dims, list(options)), constants
 
 
 @dataclass(slots=True)

@@ -16,56 +16,26 @@ from burnx.dtype import DTYPES, dtype_name
 from burnx.fusion.storage import Storage
 from burnx.program import Var
 from burnx.runtime.compiled.lines import Jump, Line, Lines, Task, Wait
-from burnx.runtime.devices.cpu.kept.codec import Reader, Unkeepable, Writer
-from burnx.runtime.devices.cpu.kept.entries import Constants
 from burnx.runtime.devices.cpu.machine import RUN
 from burnx.runtime.devices.cpu.native import Code, Details, Native
+from burnx.runtime.devices.cpu.object_files import describe_target, list_versions
 from burnx.runtime.devices.cpu.objects import load_kept
 from burnx.runtime.devices.cpu.plans import Plan, Work
+from burnx.runtime.devices.cpu.results import tuning_stamp
 from burnx.runtime.devices.cpu.target import find_target
+from burnx.runtime.kept.codec import Reader, Writer
+from burnx.runtime.kept.constants import Find, Places, read_constant
+from burnx.runtime.kept.identity import Stamp
 
 Array = np.ndarray[Any, Any]
 Ends = tuple[tuple[Var, ...], tuple[Var, ...]]
-Locate = Callable[[Array], list[Any] | None]
-Find = Callable[[Any], Array]
 
 
-@dataclass(slots=True)
-class Places:
-    """What is written of a constant: where it lies.
-
-    ``locate`` knows memory that will be there again (``[name, number, byte]``), ``share`` says which constants have
-    entries of their own; what they do not know is kept in the plan's.
-    """
-
-    constants: Constants
-    locate: Locate
-    share: Locate
-
-    def write(self, array: Array) -> list[Any]:
-        """[where, which, byte, dtype, shape]
-
-        Raises: Unkeepable if it holds objects.
-        """
-        if array.dtype == object:
-            raise Unkeepable("an array of strings")
-        kind = [dtype_name(array.dtype), list(array.shape)]
-        array = np.asarray(array, order="C")
-        place = self.locate(array) or self.share(array) if array.size else None
-        return [*(place or ["kept", 0, self.constants.add(array)]), *kind]
-
-
-def read_constant(entry: Sequence[Any], find: Mapping[str, Find]) -> Array:
-    """The array of ``Places.write``; ``find`` gives the bytes that lie somewhere."""
-    where, which, start, dtype, shape = entry
-    memory = find[where](which)
-    kind, dims = DTYPES[dtype], tuple(map(int, shape))
-    count = int(np.prod(dims, dtype=np.int64))
-    if count == 0:
-        return np.zeros(dims, kind)
-    if not 0 <= start <= start + count * kind.itemsize <= memory.nbytes:
-        raise ValueError("a constant lies outside of its file")
-    return np.ndarray(dims, kind, buffer=memory, offset=start)
+def plan_stamp() -> Stamp:
+    """What native code of this processor depends on; plans that were made with other results of races are not taken."""
+    target = find_target()
+    makers = [*list_versions(), tuning_stamp(target)]
+    return Stamp([target.triple, target.cpu, target.features], makers, describe_target(target))
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------

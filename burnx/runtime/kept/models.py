@@ -21,32 +21,28 @@ from burnx.files import MappedFile, find_map, map_file, place_in_map
 from burnx.graph import Graph, Value
 from burnx.program import Program, Var
 from burnx.runtime.compiled.symbols import find_bound
-from burnx.runtime.devices.cpu.kept.codec import Reader, Unkeepable, Writer
-from burnx.runtime.devices.cpu.kept.entries import Constants, Entries, Entry, find_entries
-from burnx.runtime.devices.cpu.kept.identity import (
+from burnx.runtime.compiled.units import Prepared
+from burnx.runtime.devices.reference.interpreter import Step, make_steps
+from burnx.runtime.kept.codec import Reader, Unkeepable, Writer
+from burnx.runtime.kept.constants import Find, Places, read_constant
+from burnx.runtime.kept.entries import Constants, Entries, Entry, find_entries
+from burnx.runtime.kept.identity import (
     FileKey,
-    describe_plan,
+    Stamp,
     file_key,
     is_replaced,
     is_same,
-    make_key,
     map_key,
 )
-from burnx.runtime.devices.cpu.kept.natives import (
-    Find,
-    Places,
-    read_constant,
-    read_native,
-    write_native,
-)
-from burnx.runtime.devices.cpu.kept.shared import SharedConstants, find_shared
-from burnx.runtime.devices.cpu.kept.sums import Sums
-from burnx.runtime.devices.cpu.native import Native
-from burnx.runtime.devices.cpu.units import Prepared, Unit
-from burnx.runtime.devices.reference.interpreter import make_steps
+from burnx.runtime.kept.shared import SharedConstants, find_shared
+from burnx.runtime.kept.sums import Sums
 
 Array = np.ndarray[Any, Any]
 DAMAGED = (LookupError, TypeError, ValueError, BurnxError)
+Ends = tuple[tuple[Var, ...], tuple[Var, ...]]
+# (head, body) of native code, and native code of a head, a way to read its body, its ends and where constants lie
+Write = Callable[[Any, Places], tuple[Any, Any]]
+Read = Callable[[Any, Callable[[], Any], Ends, Mapping[str, Find]], Any]
 
 
 @dataclass(slots=True)
@@ -57,6 +53,7 @@ class Shelf:
     """
 
     entries: Entries
+    stamp: Callable[[], Stamp]
     key: list[Any]
     file: FileKey
     held: Sequence[MappedFile] = ()
@@ -66,7 +63,7 @@ class Shelf:
     @property
     def face(self) -> str:
         """The name of the face's entry."""
-        return make_key("face", self.key)
+        return self.stamp().key("face", self.key)
 
     def find_face(self) -> Graph | None:
         """The model without its nodes."""
@@ -100,7 +97,9 @@ class Shelf:
 
     def find_slot(self, kind: Sequence[Any]) -> Slot:
         """Where the program for a kind of input is kept."""
-        return Slot(self, make_key("program", self.key, list(kind)), SharedConstants(self.entries))
+        stamp = self.stamp()
+        name = stamp.key("program", self.key, list(kind))
+        return Slot(self, name, SharedConstants(self.entries, stamp))
 
     def list_files(self) -> list[FileKey] | None:
         """The files that the model was read from, it first; None if one has changed since."""
@@ -118,19 +117,19 @@ class Slot:
     name: str
     shared: SharedConstants
 
-    def find(self, threads: int) -> tuple[Program, Prepared] | None:
-        """A program, of which only the ends are there, and what runs it."""
+    def find(self, read: Read) -> tuple[Program, Prepared] | None:
+        """A program, of which only the ends are there, and what runs it; ``read`` gives None where that is gone."""
         entry = self.shelf.entries.read(self.name)
         if entry is None:
             return None
         sums, entries = Sums(), self.shelf.entries
         try:
-            found = _read_program(entry, _finders(entry, entries, sums), threads)
+            found = _read_program(entry, _finders(entry, entries, sums), read)
         except DAMAGED:
             found = None
         return None if sums.settle() else found
 
-    def keep(self, program: Program, made: Prepared) -> None:
+    def keep(self, program: Program, made: Prepared, write: Write) -> None:
         """Keep a program that has run."""
         files = self.shelf.list_files()
         if files is None or self.shelf.graph is None:
@@ -140,17 +139,19 @@ class Slot:
         try:
             face = _write_face(self.shelf.graph, Places(defaults, locate, lambda array: None))
             places = Places(constants, locate, self.shared.place)
-            head, body = _write_program(program, made, places)
+            head, body = _write_program(program, made, places, write)
         except Unkeepable:
             return
-        more = {"files": files, "about": describe_plan()}
+        more = {"files": files, "about": dict(self.shelf.stamp().describe())}
         entries = self.shelf.entries
         shared = list(self.shared.made.values())
         entries.write(self.name, {**head, **more}, body, constants, shared)
         entries.write(self.shelf.face, {**face, **more}, None, defaults)
 
 
-def find_shelf(path: Path, base_dir: Path | None, fuse: bool) -> Shelf | None:
+def find_shelf(
+    path: Path, base_dir: Path | None, fuse: bool, stamp: Callable[[], Stamp]
+) -> Shelf | None:
     """What is kept of a model file; None where nothing is, or the file was changed a moment ago."""
     entries = find_entries()
     if entries is None:
@@ -162,7 +163,7 @@ def find_shelf(path: Path, base_dir: Path | None, fuse: bool) -> Shelf | None:
     if file is None:
         return None
     folder = None if base_dir is None else os.path.abspath(base_dir)
-    return Shelf(entries, [file, folder, fuse], file)
+    return Shelf(entries, stamp, [file, folder, fuse], file)
 
 
 def _locate_in(files: Sequence[FileKey]) -> Callable[[Array], list[Any] | None]:
@@ -242,15 +243,17 @@ def _read_face(entry: Entry, find: Mapping[str, Find]) -> Graph:
 # --- programs ---------------------------------------------------------------------------------------------------------
 
 
-def _write_program(program: Program, made: Prepared, places: Places) -> tuple[Any, Any]:
+def _write_program(
+    program: Program, made: Prepared, places: Places, write: Write
+) -> tuple[Any, Any]:
     to = Writer(places.write)
     units: list[Any] = []
     natives: list[Any] = []
     bodies: list[Any] = []
     inputs = [to.var(var) for var in program.inputs]
     for unit in made.units:
-        if isinstance(unit, Native):
-            head, body = write_native(unit, places)
+        if not isinstance(unit, Step):
+            head, body = write(unit, places)
             ends = [[to.var(var) for var in part] for part in (unit.inputs, unit.outputs)]
             units.append(["native", len(natives), *ends])
             natives.append(head)
@@ -269,7 +272,7 @@ def _write_program(program: Program, made: Prepared, places: Places) -> tuple[An
 
 
 def _read_program(
-    entry: Entry, find: Mapping[str, Find], threads: int
+    entry: Entry, find: Mapping[str, Find], read: Read
 ) -> tuple[Program, Prepared] | None:
     head = entry.head
     reader = Reader(head["dims"], head["vars"])
@@ -283,7 +286,7 @@ def _read_program(
             bodies.extend(entry.read_body())
         return bodies[number]
 
-    units: list[Unit] = []
+    units: list[Any] = []
     for kind, *rest in head["units"]:
         if kind == "step":
             instruction = reader.instruction(rest[0])
@@ -292,7 +295,7 @@ def _read_program(
         number, *parts = rest
         ends = _vars(reader, parts[0]), _vars(reader, parts[1])
         body = partial(find_body, number)
-        native = read_native(head["natives"][number], body, ends, find, threads)
+        native = read(head["natives"][number], body, ends, find)
         if native is None:
             return None
         units.append(native)

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from burnx.dtype import DTYPES, dtype_name
-from burnx.runtime.devices.cpu.kept.entries import CONSTANT, Entries, Entry, Shared
-from burnx.runtime.devices.cpu.kept.identity import ArrayKeys, constant_key, describe_plan
-from burnx.runtime.devices.cpu.kept.sums import Sums
+from burnx.runtime.kept.entries import CONSTANT, Entries, Entry, Shared
+from burnx.runtime.kept.identity import ArrayKeys, Stamp
+from burnx.runtime.kept.sums import Sums
 
 if TYPE_CHECKING:
     from burnx.fusion.weights import Make
@@ -29,6 +29,7 @@ class SharedConstants:
     """The constants of one program or segment while it is made and kept."""
 
     entries: Entries
+    stamp: Stamp
     keys: ArrayKeys = field(default_factory=ArrayKeys)
     made: dict[int, Shared] = field(default_factory=dict)
     _named: dict[str, tuple[Array, str]] = field(default_factory=dict)
@@ -39,7 +40,7 @@ class SharedConstants:
         """What was made of ``source`` at an earlier time, or is made now: it is to be kept."""
         if source.nbytes < LEAST_BYTES or source.dtype == object:
             return make()
-        name = constant_key(list(recipe), self.keys.find(source))
+        name = self.stamp.constant_key(list(recipe), self.keys.find(source))
         if name in self._named:
             return self._named[name]
         entry = None
@@ -49,7 +50,11 @@ class SharedConstants:
         array, note = make() if found is None else found
         file = self.keys.file_of(source)
         kind = {"dtype": dtype_name(array.dtype), "shape": list(array.shape), "note": note}
-        head = {**kind, "about": describe_plan(), "files": [] if file is None else [file]}
+        head = {
+            **kind,
+            "about": dict(self.stamp.describe()),
+            "files": [] if file is None else [file],
+        }
         self.made[id(array)] = Shared(name, array, head, is_kept=found is not None)
         self._named[name] = array, note
         return array, note
@@ -67,9 +72,9 @@ class SharedConstants:
         if id(array) not in self.made:
             if array.nbytes < LEAST_BYTES:
                 return None
-            name = constant_key("content", self.keys.find(array))
+            name = self.stamp.constant_key("content", self.keys.find(array))
             known = self.entries.read(name, CONSTANT)
-            head = {"about": describe_plan()}
+            head = {"about": dict(self.stamp.describe())}
             self.made[id(array)] = Shared(name, array, head, is_kept=known is not None)
         return ["shared", self.made[id(array)].name, 0]
 
