@@ -202,7 +202,7 @@ def find_shelf(
 ) -> Shelf | None:
     """What a device keeps of a model file; None if it keeps nothing."""
     find = getattr(room_of(where), "find_shelf", None)
-    found: Shelf | None = None if find is None else find(path, base_dir, options)
+    found: Shelf | None = None if find is None else find(path, base_dir, options, **_named(where))
     return found
 
 
@@ -227,16 +227,20 @@ def _make_runner(
     program: Program, where: Device, options: Mapping[str, Any], slot: Any = None
 ) -> Runner:
     kept = () if slot is None else (slot,)
-    named = {"name": where.name} if ":" in where.name else {}
-    made: Runner = room_of(where).prepare(program, options, *kept, **named)
+    made: Runner = room_of(where).prepare(program, options, *kept, **_named(where))
     return made
+
+
+def _named(where: Device) -> dict[str, str]:
+    """What a room is told that several devices share."""
+    return {"name": where.name} if ":" in where.name else {}
 
 
 def open_kept(
     slot: Any, where: Device, options: Mapping[str, Any], whole: Callable[[], Program]
 ) -> Executable | None:
     """The program that a device has kept; ``whole`` makes it anew where it is needed."""
-    found = room_of(where).open_kept(slot, options, whole)
+    found = room_of(where).open_kept(slot, options, whole, **_named(where))
     return None if found is None else Executable(*found)
 
 

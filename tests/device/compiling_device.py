@@ -21,7 +21,7 @@ from burnx.gpu.code import Code, Limits
 from burnx.gpu.dialects import CUDA, Dialect
 from burnx.gpu.emitter import prelude
 from burnx.runtime.devices import cuda
-from burnx.runtime.devices.gpu.driver import Arena
+from burnx.runtime.devices.gpu.driver import Arena, Built
 from burnx.runtime.devices.gpu.pages import Pages
 
 H200 = Limits(
@@ -44,6 +44,7 @@ class CompilingDevice:
     dialect: Dialect = CUDA
     limits: Limits = H200
     workers: int = 132 * 16
+    library: str = ""
     lock: Any = field(default_factory=RLock)
     arena: Arena = field(default_factory=Arena)
     functions: dict[Any, Any] = field(default_factory=dict)
@@ -80,7 +81,7 @@ class CompilingDevice:
 
     def build(self, codes: Sequence[Code]) -> list[Any]:
         self.codes |= {code.name: code for code in codes}
-        return list(codes)
+        return [Built(None, code.name) for code in codes]
 
     def bind(self, *_: Any) -> Any:
         return _do_nothing

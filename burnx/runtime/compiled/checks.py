@@ -14,6 +14,7 @@ from burnx.types import TensorType
 
 Sizes = Mapping[str, int]
 Operands = Sequence[TensorType]
+Demands = Sequence[Instruction]
 
 
 def find_demands(instructions: Sequence[Instruction]) -> list[Instruction]:

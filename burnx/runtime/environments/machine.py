@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping, Sequence
 
-from burnx import __version__
 from burnx.errors import DeviceError
 from burnx.runtime.environments.contents import Content
 
@@ -20,12 +19,14 @@ def describe_machine() -> tuple[About, ...]:
     from burnx.runtime.devices.cpu.target import find_target
 
     results = results_of(find_target())
+    from burnx.runtime.devices.gpu.kept import plan_stamp as plans_of
+
     found: list[About] = [plan_stamp().describe(), results.about]
     for kind in _DRIVEN:
         room = importlib.import_module(f"burnx.runtime.devices.{kind}")
         for name, *_ in room.list_devices():
             try:
-                found.append({**room.find_driver(name).stamp, "burnx": __version__})
+                found.append(plans_of(room.find_driver(name)).describe())
             except DeviceError:  # it is listed, and cannot be opened
                 continue
     return tuple(found)

@@ -99,12 +99,14 @@ class Entries:
         try:
             with open_ours(path) as file:
                 found = _read(file)
+                if found is not None and found[0].head.get("entry") != name + suffix:
+                    return None
                 entry = None if found is None else _checked(name, *found, sums)
                 if entry is not None:
                     with suppress(OSError):  # a folder that may only be read
                         os.utime(path)  # it was used
                 return entry
-        except (OSError, ValueError, RecursionError):
+        except (OSError, ValueError, AttributeError, RecursionError):
             return None
 
     def write(
@@ -132,7 +134,7 @@ class Entries:
 
     def _write(self, name: str, head: Any, body: Any, constants: Constants) -> None:
         with write_entry(os.path.join(self._folder, name)) as file:
-            _write(file, head, body, constants)
+            _write(file, {**head, "entry": name}, body, constants)
 
     def _sweep(self, most: int) -> None:
         """Remove what was used longest ago, and what a process that was killed has left."""

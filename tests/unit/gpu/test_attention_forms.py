@@ -9,7 +9,7 @@ import pytest
 
 from burnx import compile as compile_model
 from burnx import ops
-from burnx.runtime.devices.gpu import native
+from burnx.runtime.devices.gpu import building
 
 pytest.importorskip("pyopencl")
 SHAPE = (2, 2, 70, 32)  # batch, heads, length, width
@@ -18,14 +18,14 @@ SHAPE = (2, 2, 70, 32)  # batch, heads, length, width
 def kinds_of(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The kinds of the forms of all launches from now on."""
     found: list[str] = []
-    make_plan = native.make_plan
+    make_plan = building.make_plan
 
     def note(*arguments: Any) -> Any:
         plan = make_plan(*arguments)
         found.extend(each.code.form.kind for each in plan.launches)
         return plan
 
-    monkeypatch.setattr(native, "make_plan", note)
+    monkeypatch.setattr(building, "make_plan", note)
     return found
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakSet
 
 import numpy as np
@@ -15,19 +15,24 @@ import numpy as np
 from burnx.errors import ModelError
 from burnx.gpu.code import Code, Limits
 from burnx.gpu.dialects import CUDA, Dialect
-from burnx.gpu.emitter import prelude
 from burnx.runtime.device_array import DeviceArray
-from burnx.runtime.devices.cuda import exchange
+from burnx.runtime.devices.cuda import cublas, exchange
 from burnx.runtime.devices.cuda.listing import find_cuda
 from burnx.runtime.devices.cuda.matrices import measure_matrices
 from burnx.runtime.devices.cuda.modules import (
     allow_shared,
     hold_function,
+    load_cubin,
     load_function,
     make_stamp,
+    name_cubin,
 )
-from burnx.runtime.devices.gpu.driver import Arena, Array, Launch, Lock, Place
+from burnx.runtime.devices.gpu.binaries import load_binary
+from burnx.runtime.devices.gpu.driver import Arena, Array, Built, Launch, Lock, Place
 from burnx.runtime.devices.gpu.pages import Pages
+
+Each = TypeVar("Each")
+Made = TypeVar("Made")
 
 WORKERS_OF_A_UNIT = 16
 HOLD_CYCLES = 100_000  # longer than a launch takes to come from the host
@@ -64,7 +69,7 @@ class Cuda:
     number: int
     dialect: Dialect = CUDA
     arena: Arena = field(default_factory=Arena)
-    functions: dict[tuple[str, Any], tuple[Code, Any]] = field(default_factory=dict)
+    functions: dict[tuple[str, Any], tuple[Code, Built]] = field(default_factory=dict)
     pages: Pages = field(default_factory=Pages)
     users: WeakSet[Any] = field(default_factory=WeakSet)
     lock: Any = None
@@ -73,6 +78,7 @@ class Cuda:
     limits: Limits = field(default_factory=Limits)
     workers: int = 1
     known: dict[str, str] = field(default_factory=dict)
+    libraries: dict[str, str] = field(default_factory=cublas.find_library)
 
     def __post_init__(self) -> None:
         import cupy
@@ -100,14 +106,19 @@ class Cuda:
 
     @property
     def stamp(self) -> dict[str, str]:
-        """What results of tuning depend on; binaries do not depend on the device's name."""
+        """What results of tuning depend on, libraries among it; binaries depend on less."""
         if not self.known:
             import cupy
 
             version = str(cupy.cuda.runtime.driverGetVersion())
             self.known = {**make_stamp(self.limits.capability), "device": self.about}
-            self.known["driver"] = version
+            self.known |= {"driver": version, **self.libraries}
         return self.known
+
+    @property
+    def library(self) -> str:
+        """What products may be left to."""
+        return cublas.NAME if self.libraries else ""
 
     def measure_matrices(self) -> Mapping[str, float]:
         """Operations a second of the matrix units, by what they multiply."""
@@ -157,23 +168,37 @@ class Cuda:
     def fill(self, place: Place, size_bytes: int, byte: int) -> None:
         (place[0] + place[1]).memset_async(byte, size_bytes, self.stream)
 
-    def build(self, codes: Sequence[Code]) -> list[Any]:
+    def build(self, codes: Sequence[Code]) -> list[Built]:
         """Each function is a module of its own, so that it is found again whatever it is built with."""
-        stamp = make_stamp(self.limits.capability)
-
-        def load(code: Code) -> Any:
-            text = "\n".join([prelude(self.dialect, code.needs), code.text])
-            with cupy.cuda.Device(self.number):
-                return load_function(text, code.name, stamp, self.name)
-
         import cupy
 
-        with ThreadPoolExecutor(min(len(codes), len(os.sched_getaffinity(0)))) as pool:
-            return list(pool.map(load, codes))
+        from burnx.gpu.emitter import prelude
+
+        stamp = make_stamp(self.limits.capability)
+
+        def load(code: Code) -> Built:
+            text = "\n".join([prelude(self.dialect, code.needs), code.text])
+            with cupy.cuda.Device(self.number):
+                function = load_function(text, code.name, stamp, self.name)
+            return Built(function, code.name, name_cubin(text, stamp))
+
+        return _side_by_side(load, codes)
+
+    def load(self, wanted: Sequence[tuple[str, str]]) -> list[Built] | None:
+        import cupy
+
+        def load(each: tuple[str, str]) -> Built | None:
+            binary, name = each
+            with cupy.cuda.Device(self.number):
+                found = load_binary(binary, lambda image: load_cubin(image, name))
+            return None if found is None else Built(found, name, binary)
+
+        found = [each for each in _side_by_side(load, wanted) if each is not None]
+        return found if len(found) == len(wanted) else None
 
     def bind(
         self,
-        function: Any,
+        function: Built,
         code: Code,
         groups: tuple[int, int, int],
         places: Sequence[Place],
@@ -185,13 +210,20 @@ class Cuda:
         arguments = (*pointers[:count], *(number(size) for size in sizes), *pointers[count:])
         group = (code.form.group, 1, 1)
         if code.local_bytes > 48 << 10:
-            allow_shared(function, code.local_bytes)
+            allow_shared(function.handle, code.local_bytes)
         stream, held = self.stream, [memory for memory, _ in places]
+        start = function.handle
 
         def launch(_: object = held) -> None:
-            function(groups, group, arguments, shared_mem=code.local_bytes, stream=stream)
+            start(groups, group, arguments, shared_mem=code.local_bytes, stream=stream)
 
         return launch
+
+    def bind_gemm(
+        self, gemm: Any, places: Sequence[Place], workspace: Place, workspace_bytes: int
+    ) -> Launch:
+        here = self.number, self.stream
+        return cublas.bind_gemm(here, gemm, places, workspace, workspace_bytes)
 
     def record(self, launches: Sequence[Launch]) -> Launch:
         """A CUDA graph of the launches."""
@@ -238,6 +270,11 @@ class Cuda:
         """What ``__cuda_array_interface__`` says of an array."""
         with self.lock:
             return exchange.interface(array)
+
+
+def _side_by_side(work: Callable[[Each], Made], items: Sequence[Each]) -> list[Made]:
+    with ThreadPoolExecutor(max(min(len(items), len(os.sched_getaffinity(0))), 1)) as pool:
+        return list(pool.map(work, items))
 
 
 def _pointer(array: Array) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 from burnx.errors import DeviceError
 from burnx.gpu.dialects import CUDA
-from burnx.runtime.devices.gpu.binaries import load_or_build
+from burnx.runtime.devices.gpu.binaries import load_or_build, name_binary
 
 OPTIONS = CUDA.options
 
@@ -25,23 +25,38 @@ def load_function(text: str, function: str, stamp: dict[str, str], name: str) ->
 
     Raises: DeviceError if NVRTC does not take the text.
     """
-    import cupy
 
     def load(image: bytes) -> Any:
-        module = cupy.cuda.function.Module()
-        try:
-            module.load(image)
-            return module.get_function(function)
-        except cupy.cuda.driver.CUDADriverError:  # no code for this device, for all that it says
-            return None
+        return load_cubin(image, function)
 
-    options = (*OPTIONS, f"-arch={stamp['arch']}")
+    options = _options(stamp)
     found = load_or_build(
         "\n".join((*options, text)), stamp, load, lambda: _compile(text, options, name)
     )
     if found is None:
         raise DeviceError(f"{name} does not load what NVRTC made for {stamp['arch']}")
     return found
+
+
+def name_cubin(text: str, stamp: dict[str, str]) -> str:
+    """What the cubin of a text is kept under."""
+    return name_binary("\n".join((*_options(stamp), text)), stamp)
+
+
+def _options(stamp: dict[str, str]) -> tuple[str, ...]:
+    return (*OPTIONS, f"-arch={stamp['arch']}")
+
+
+def load_cubin(image: bytes, function: str) -> Any:
+    """A function of a cubin on the current device; None if it holds no code for it, for all that it says."""
+    import cupy
+
+    module = cupy.cuda.function.Module()
+    try:
+        module.load(image)
+        return module.get_function(function)
+    except cupy.cuda.driver.CUDADriverError:
+        return None
 
 
 def allow_shared(function: Any, size_bytes: int) -> None:

@@ -7,7 +7,9 @@ no driver.  Start reading at ``runner.py``.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from burnx.program import Program
@@ -15,15 +17,47 @@ from burnx.program import Program
 if TYPE_CHECKING:
     from burnx.runtime.devices.gpu.driver import Driver
     from burnx.runtime.devices.gpu.runner import Runner
+    from burnx.runtime.kept.models import Shelf, Slot
     from burnx.runtime.tuning.roofline import Roofline
 
 
-def prepare(program: Program, options: Mapping[str, Any], *, name: str) -> Runner:
-    """A runner for a program on the device of this name: ``fuse`` and ``tune`` are what it asks of ``options``."""
+def prepare(
+    program: Program, options: Mapping[str, Any], slot: Slot | None = None, *, name: str
+) -> Runner:
+    """A runner for a program on the device of this name: ``fuse`` and ``tune`` are what it asks of ``options``.
+
+    With a ``slot`` the program is kept there once it has run.
+    """
+    return _make_runner(options, slot, name)
+
+
+def open_kept(
+    slot: Slot, options: Mapping[str, Any], whole: Callable[[], Program], *, name: str
+) -> tuple[Program, Runner] | None:
+    """The program that is kept in a slot, and a runner for it; ``whole`` makes it anew where it is needed."""
+    runner = _make_runner(options, slot, name)
+    program = runner.open(whole)
+    return None if program is None else (program, runner)
+
+
+def find_shelf(
+    path: Path, base_dir: Path | None, options: Mapping[str, Any], *, name: str
+) -> Shelf | None:
+    """What is kept of a model file; None where nothing is kept, or all is to be tuned anew."""
+    if options.get("tune"):
+        return None
+    from burnx.runtime.devices.gpu.kept import plan_stamp
+    from burnx.runtime.kept import models
+
+    fuse, stamp = options.get("fuse", True), partial(plan_stamp, find_driver(name))
+    return models.find_shelf(path, base_dir, fuse, stamp)
+
+
+def _make_runner(options: Mapping[str, Any], slot: Slot | None, name: str) -> Runner:
     from burnx.runtime.devices.gpu.runner import Runner
 
     fuse, tune = options.get("fuse", True), bool(options.get("tune"))
-    return Runner(driver=find_driver(name), fuse=fuse, tune=tune)
+    return Runner(driver=find_driver(name), fuse=fuse, tune=tune, slot=slot)
 
 
 def find_driver(name: str) -> Driver:
@@ -57,4 +91,12 @@ def measure_memory(name: str) -> dict[str, int]:
     return pages.measure_memory(find_driver(name))
 
 
-__all__ = ["find_driver", "find_roofline", "measure_memory", "name_foreign", "prepare"]
+__all__ = [
+    "find_driver",
+    "find_roofline",
+    "find_shelf",
+    "measure_memory",
+    "name_foreign",
+    "open_kept",
+    "prepare",
+]

@@ -31,6 +31,13 @@ def load_or_build(
     return load(image)
 
 
+def load_binary(name: str, load: Callable[[bytes], Loaded | None]) -> Loaded | None:
+    """What ``load`` makes of a binary that is kept under this name; None if there is none, or it does not take it."""
+    files = find_kept_files()
+    image = files.read_entry(name) if files is not None else None
+    return load(image) if image is not None else None
+
+
 def name_binary(text: str, stamp: Stamp) -> str:
     """The file name of a binary."""
     parts = (text, *(f"{name}={value}" for name, value in sorted(stamp.items())))

@@ -11,15 +11,11 @@ from burnx.gpu.code import Form
 from burnx.gpu.emitter import candidates, choose
 from burnx.kernels.ir import Kernel
 from burnx.runtime.devices.gpu.driver import Driver
-from burnx.runtime.tuning.store import Store, find_store, shape_class
+from burnx.runtime.devices.gpu.results import results_of
+from burnx.runtime.tuning.store import shape_class
 
 Sizes = Mapping[str, int]
 Guards = tuple[bool, ...]
-
-
-def results_of(driver: Driver) -> Store:
-    """What races on this device have found."""
-    return find_store(driver.stamp)
 
 
 def result_key(text: str, sizes: Sizes, guards: Guards) -> list[Any]:
@@ -32,8 +28,18 @@ def pick_form(driver: Driver, kernel: Kernel, text: str, sizes: Sizes, guards: G
     found = results_of(driver).find(*result_key(text, sizes, guards))
     if found is None:
         return choose(kernel, driver.limits, sizes, guards)
-    offered = candidates(kernel, driver.limits, sizes, guards)
+    offered = list_forms(driver, kernel, sizes, guards)
     return find_form(found, offered) or offered[0]
+
+
+def list_forms(driver: Driver, kernel: Kernel, sizes: Sizes, guards: Guards) -> list[Form]:
+    """All forms that are worth a try: burnx's own, the first of them the one without a race, then a library's."""
+    own = candidates(kernel, driver.limits, sizes, guards)
+    if not driver.library:
+        return own
+    from burnx.runtime.devices.gpu.library_products import library_forms
+
+    return [*own, *library_forms(driver, kernel, sizes, guards)]
 
 
 def find_form(found: Any, offered: Sequence[Form]) -> Form | None:

@@ -20,17 +20,29 @@ from burnx.runtime.devices.gpu.pages import Pages
 Array = np.ndarray[Any, Any]
 Memory: TypeAlias = Any  # of the driver's own kind, counted in bytes
 Place: TypeAlias = tuple[Memory, int]  # memory, bytes from its start
-Function: TypeAlias = Any
 Launch: TypeAlias = Callable[[], Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Built:
+    """A function that can be launched: the driver's own ``handle``, and in which kept ``binary`` it is called ``name``."""
+
+    handle: Any
+    name: str
+    binary: str = ""
 
 
 @dataclass(slots=True, eq=False)
 class Arena:
-    """The memory in which calls work, one after the other; ``user`` is the plan that used it last."""
+    """The memory in which calls work, one after the other; ``user`` refers to the plan that used it last.
+
+    ``spare`` refers to what products of a library take beside it, as long as one of them is bound to it.
+    """
 
     memory: Memory = None
     size: int = 0
     user: Any = None
+    spare: Any = None
 
 
 class Lock:
@@ -57,7 +69,7 @@ class Lock:
 class Driver(Protocol):
     """A device.  One call at a time uses it: whoever does holds ``lock``.
 
-    ``workers``: groups that run at once where each needs scratch memory of its own.  ``functions`` are those that were
+    ``library``: what a library of products is called that is here, else empty.  ``workers``: groups that run at once where each needs scratch memory of its own.  ``functions`` are those that were
     built, by kernel and form; ``users`` are the segments that were made for the device.
     """
 
@@ -68,7 +80,7 @@ class Driver(Protocol):
     workers: int
     lock: Lock
     arena: Arena
-    functions: dict[tuple[str, Any], tuple[Code, Function]]
+    functions: dict[tuple[str, Any], tuple[Code, Built]]
     pages: Pages
     users: WeakSet[Any]
 
@@ -88,12 +100,15 @@ class Driver(Protocol):
 
     def fill(self, place: Place, size_bytes: int, byte: int) -> None: ...
 
-    def build(self, codes: Sequence[Code]) -> list[Function]:
+    def build(self, codes: Sequence[Code]) -> list[Built]:
         """The functions of codes, of which each has a name of its own."""
+
+    def load(self, wanted: Sequence[tuple[str, str]]) -> list[Built] | None:
+        """Functions by (kept binary, name in it); None if one of them is not to be had any more."""
 
     def bind(
         self,
-        function: Function,
+        function: Built,
         code: Code,
         groups: tuple[int, int, int],
         places: Sequence[Place],
@@ -101,8 +116,19 @@ class Driver(Protocol):
     ) -> Launch:
         """A launch with its arguments; ``places`` are the buffers, the guards and the error flag, in this order."""
 
+    def bind_gemm(
+        self, gemm: Any, places: Sequence[Place], workspace: Place, workspace_bytes: int
+    ) -> Launch:
+        """A launch of the library's product (``library.Gemm``) on its buffers.
+
+        Raises: DeviceError if it cannot do it.
+        """
+
     def record(self, launches: Sequence[Launch]) -> Launch:
         """Launches as one."""
+
+    @property
+    def library(self) -> str: ...
 
     @property
     def memory_bytes(self) -> int:

@@ -6,44 +6,32 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 import numpy as np
 
 from burnx.errors import ShapeError
 from burnx.fusion.storage import Storage
 from burnx.gpu.code import Form
-from burnx.program import Instruction, Var
-from burnx.runtime.compiled.checks import check_sizes
+from burnx.program import Var
 from burnx.runtime.compiled.spent import describe_call
 from burnx.runtime.devices.gpu.driver import Array, DeviceArray, Driver, Launch, Place
 from burnx.runtime.devices.gpu.flow import Flow, Run
+from burnx.runtime.devices.gpu.launches import Body, Ends, Failed, Launched, Plan
+from burnx.runtime.devices.gpu.library import bind_product
 from burnx.runtime.devices.gpu.pages import note_call, take_arena
-from burnx.runtime.devices.gpu.plans import Plan, Planned, Work, make_plan, plan_again
-from burnx.runtime.devices.gpu.tuning import Line, build_ahead, tune_line, written_memory
 from burnx.runtime.profile import Times, note
-from burnx.runtime.tuning.racing import Outcome
+
+if TYPE_CHECKING:
+    from burnx.runtime.devices.gpu.tuning import Line
+    from burnx.runtime.tuning.racing import Outcome
 
 PLANS_MOST = 16  # sets of sizes that are kept ready
 AT_ONCE = 16  # turns of an open loop that are launched before the host asks whether there are more
 
 
-class Failed(Exception):
-    """A kernel met an index outside its axis, or a body that may never run has sizes that do not fit."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Details:
-    """``demands`` are checked for each set of sizes; ``inner_demands`` are those of bodies that may never run."""
-
-    work: Work
-    demands: Sequence[Instruction]
-    inner_demands: Sequence[Instruction]
-    symbols: tuple[str, ...]
-    weights_bytes: int = 0
-
-
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class _Bound:
     """A plan in an arena: launches that are ready, and the whole as one where no question to the host is in it."""
 
@@ -60,15 +48,28 @@ class Native:
 
     def __init__(
         self,
-        ends: tuple[tuple[Var, ...], tuple[Var, ...]],
-        details: Details,
+        ends: Ends,
+        body: Body,
         driver: Driver,
         tune: bool = False,
     ) -> None:
         self.inputs, self.outputs = ends
-        self.details, self.driver, self.tune = details, driver, tune
+        self.body, self.driver, self.tune = body, driver, tune
         driver.users.add(self)
         self._plans: OrderedDict[tuple[int, ...], _Bound] = OrderedDict()
+
+    @property
+    def plans(self) -> dict[tuple[int, ...], Plan]:
+        """The plans that are ready, by the symbols' sizes."""
+        return {sizes: bound.plan for sizes, bound in self._plans.items()}
+
+    def add_plan(self, key: tuple[int, ...], plan: Plan) -> _Bound:
+        """Have a plan ready for the symbols' sizes; of many the oldest goes."""
+        sizes = dict(zip(self.body.symbols, key, strict=True))
+        bound = self._plans[key] = _Bound(plan, None, [], sizes=sizes)
+        while len(self._plans) > PLANS_MOST:
+            self._plans.popitem(last=False)
+        return bound
 
     def run(
         self,
@@ -79,7 +80,7 @@ class Native:
     ) -> None:
         """Put the segment's outputs into ``values``: on the device where ``stay`` says so.
 
-        Raises: Failed, ShapeError.
+        Raises: Failed, ShapeError, Unplanned.
         """
         driver = self.driver
         with driver.lock:
@@ -97,7 +98,7 @@ class Native:
 
     @property
     def weights_bytes(self) -> int:
-        return self.details.weights_bytes
+        return self.body.weights_bytes
 
     def forget_memory(self) -> None:
         """Let go of an arena that is to be another one."""
@@ -119,15 +120,14 @@ class Native:
     def _place(self, plan: Plan, storage: Storage) -> Place:
         root = storage.root
         if root.role == "constant":
-            place: Place = self.details.work.constants[root]
-            return place
+            return self.body.constants[root]
         return self.driver.arena.memory, HEAD + plan.offsets[root]
 
     def _enter(self, bound: _Bound, values: Mapping[Var, Any]) -> None:
         driver, plan = self.driver, bound.plan
-        if driver.arena.user is not bound:
+        if driver.arena.user is None or driver.arena.user() is not bound:
             _clear(driver, plan)
-            driver.arena.user = bound
+            driver.arena.user = ref(bound)
         for var, shape, storage in plan.given:
             place = self._place(plan, storage)
             value = values[var]
@@ -158,13 +158,10 @@ class Native:
     # --- launches ---------------------------------------------------------------------------------------------------
 
     def _bound(self, sizes: Mapping[str, int]) -> _Bound:
-        key = tuple(sizes[name] for name in self.details.symbols)
+        key = tuple([sizes[name] for name in self.body.symbols])
         bound = self._plans.get(key)
         if bound is None:
-            bound = _Bound(self._make_plan(sizes), None, [], sizes=dict(sizes))
-            self._plans[key] = bound
-            while len(self._plans) > PLANS_MOST:
-                self._plans.popitem(last=False)
+            bound = self.add_plan(key, self.body.plan(sizes))
         arena = self.driver.arena
         size = HEAD + bound.plan.size
         if arena.memory is None or arena.size < size:
@@ -173,28 +170,28 @@ class Native:
             self._bind(bound)
         return bound
 
-    def _make_plan(self, sizes: Mapping[str, int]) -> Plan:
-        check_sizes(self.details.demands, sizes)
-        try:
-            check_sizes(self.details.inner_demands, sizes)
-        except ShapeError as error:  # whether that body runs is not known here
-            raise Failed from error
-        return make_plan(self.details.work, sizes, (self.inputs, self.outputs), self.driver)
-
     def _bind(self, bound: _Bound) -> None:
         bound.memory, bound.whole, bound.runs = self.driver.arena.memory, None, 0
         bound.launches = [self._bind_one(bound.plan, each) for each in bound.plan.launches]
 
-    def _bind_one(self, plan: Plan, planned: Planned) -> Launch | None:
+    def _bind_one(self, plan: Plan, planned: Launched) -> Launch | None:
         if 0 in planned.groups:
             return None
         places = [self._place(plan, storage) for storage in planned.storages]
-        return self.driver.bind(
-            planned.function, planned.code, planned.groups, [*places, self._error], planned.sizes
-        )
+
+        def bind(every: Sequence[Place]) -> Launch:
+            function, code = planned.function, planned.code
+            return self.driver.bind(
+                function, code, planned.groups, [*every, self._error], planned.sizes
+            )
+
+        if planned.gemm is None:
+            return bind(places)
+        rest = bind if planned.function.handle is not None else None
+        return bind_product(self.driver, planned.gemm, places, rest)
 
     def _carry_out(self, bound: _Bound, times: Times | None) -> None:
-        flow = self.details.work.flows.flow
+        flow = self.body.flow
         if self.tune and bound.runs == 0:
             bound.runs = 1
             self._tune(bound)
@@ -205,27 +202,36 @@ class Native:
 
     def _tune(self, bound: _Bound) -> None:
         """Carry out a call, its kernels raced one by one before they run; the next call takes the winners."""
+        from burnx.runtime.devices.gpu.tuning import build_ahead, stamp_results
+
         won: list[object] = []
-        build_ahead(self.driver, bound.plan.launches)
+        raced: list[object] = []
+        build_ahead(self.driver, bound.plan)
 
         def launch(line: int) -> None:
             if bound.launches[line] is None:
                 return
             if self._is_wanted(bound.plan, line):
                 outcome = self._tune_line(bound.plan, line)
-                if outcome is not None and outcome.best != bound.plan.launches[line].code.form:
-                    won.append(outcome)
+                if outcome is not None:
+                    raced.append(outcome)
+                    if outcome.best != bound.plan.launches[line].code.form:
+                        won.append(outcome)
             _run(bound, line)
 
-        self._walk(bound, self.details.work.flows.flow, launch)
+        self._walk(bound, self.body.flow, launch)
+        if raced:
+            stamp_results(self.driver)
         if won:
-            bound.plan = self._make_plan(bound.sizes)
+            bound.plan = self.body.plan(bound.sizes)
             self._bind(bound)
             bound.runs = 1
 
     def _tune_line(self, plan: Plan, line: int) -> Outcome[Form] | None:
+        from burnx.runtime.devices.gpu.tuning import tune_line
+
         failed = plan.checked and self._has_failed()
-        outcome = tune_line(self.driver, self._line(plan, line))
+        outcome = tune_line(self.driver, self._open_line(plan, line))
         if plan.checked and not failed:  # what it read of its own output was nobody's numbers
             self.driver.fill(self._error, 4, 0)
         return outcome
@@ -241,24 +247,19 @@ class Native:
 
     def _watch(self, bound: _Bound, times: Times, line: int) -> None:
         """Launch a kernel, and add what it takes on the device, unless its guards keep it from doing anything."""
-        launch, planned = bound.launches[line], bound.plan.launches[line]
+        launch, origin = bound.launches[line], bound.plan.origins[line]
         if launch is not None and self._is_wanted(bound.plan, line):
             elapsed_ns = self.driver.timed(launch)
-            note(times, describe_call(planned.task, planned.symbols, elapsed_ns))
+            note(times, describe_call(origin.task, origin.symbols, elapsed_ns))
 
-    def _line(self, plan: Plan, line: int) -> Line:
-        planned = plan.launches[line]
+    def _open_line(self, plan: Plan, line: int) -> Line:
+        from burnx.runtime.devices.gpu.tuning import open_line
 
-        def bind(form: Form) -> Launch:
-            found = self._bind_one(plan, plan_again(self.driver, planned, form))
-            assert found is not None
-            return found
-
-        return Line(planned, written_memory(planned, partial(self._place, plan)), bind)
+        return open_line(self.driver, plan, line, self._bind_one, partial(self._place, plan))
 
     def _launch(self, bound: _Bound) -> None:
         """Launch all; from the second call on as one, if no question to the host is among them."""
-        flow = self.details.work.flows.flow
+        flow = self.body.flow
         bound.runs += 1
         if bound.whole is None and bound.runs > 1:
             listed = _listed(flow, bound.launches)
@@ -295,10 +296,10 @@ RECORDED_MOST = 20_000
 
 def _clear(driver: Driver, plan: Plan) -> None:
     """The zeros, and other numbers, around data that kernels read and never write."""
-    memory, (start, stop) = driver.arena.memory, plan.layout.zeroed
+    memory, (start, stop) = driver.arena.memory, plan.zeroed
     if stop > start:
         driver.fill((memory, HEAD + start), stop - start, 0)
-    for first, last, byte in plan.layout.filled:
+    for first, last, byte in plan.filled:
         driver.fill((memory, HEAD + first), last - first, byte)
 
 

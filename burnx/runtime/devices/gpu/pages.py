@@ -58,6 +58,12 @@ def measure_memory(driver: Any) -> dict[str, int]:
         return {
             "used_bytes": used,
             "reserved_bytes": reserved,
-            "arena_bytes": driver.arena.size if driver.arena.memory is not None else 0,
+            "arena_bytes": _arena_bytes(driver.arena),
             "weights_bytes": sum(each.weights_bytes for each in list(driver.users)),
         }
+
+
+def _arena_bytes(arena: Any) -> int:
+    spare = arena.spare() if arena.spare is not None else None
+    beside: int = 0 if spare is None else spare.size
+    return beside + (arena.size if arena.memory is not None else 0)

@@ -14,14 +14,14 @@ from burnx.gpu.emitter import write
 from burnx.kernels.ir import Kernel, Lookup, walk
 from burnx.kernels.text import kernel_text
 from burnx.program import Var
-from burnx.runtime.compiled.layout import Layout, place_all, size_bytes
-from burnx.runtime.compiled.lines import Task
+from burnx.runtime.compiled.layout import place_all, size_bytes
 from burnx.runtime.devices.gpu.choosing import pick_form
-from burnx.runtime.devices.gpu.driver import Driver, Function
+from burnx.runtime.devices.gpu.driver import Built, Driver
 from burnx.runtime.devices.gpu.flow import Flows, Run, Turns, task_of
+from burnx.runtime.devices.gpu.launches import End, Launched, Origin, Plan, Sizes
+from burnx.runtime.devices.gpu.library import LIBRARY
+from burnx.runtime.devices.gpu.library_products import gemm_of, rest_form, rest_of
 from burnx.shape import evaluate
-
-Sizes = Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,42 +32,6 @@ class Work:
     texts: tuple[str, ...]
     memory: Mapping[Var, Storage]
     constants: Mapping[Storage, Any]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Planned:
-    """One launch: its function, groups (none: nothing to do), buffers with the guards last, and sizes.
-
-    ``named`` are all sizes of the kernel, ``symbols`` those of the segment, that the task's sizes are made of.
-    """
-
-    code: Code
-    function: Function
-    groups: tuple[int, int, int]
-    storages: tuple[Storage, ...]
-    sizes: tuple[int, ...]
-    task: Task
-    kernel: Kernel
-    text: str
-    named: Mapping[str, int]
-    symbols: Sizes
-
-    @property
-    def place(self) -> str:
-        return self.task.place
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Plan:
-    """``ends`` are (value, shape, storage) of what enters and of what leaves; their memory is part of the arena."""
-
-    launches: tuple[Planned, ...]
-    offsets: Mapping[Storage, int]
-    layout: Layout
-    size: int
-    given: tuple[tuple[Var, tuple[int, ...], Storage], ...]
-    made: tuple[tuple[Var, tuple[int, ...], Storage], ...]
-    checked: bool  # whether a kernel may find an index outside its axis
 
 
 def make_plan(
@@ -89,15 +53,15 @@ def make_plan(
     kernels = work.flows.kernels
     lookups = [each for one in kernels for each in walk(one.body) if isinstance(each, Lookup)]
     checked = not all(each.sure for each in lookups)
-    return Plan(tuple(launches), offsets, layout, total, given, made, checked)
+    zeroed, filled = layout.zeroed, layout.filled
+    launched, origins = zip(*launches, strict=True) if launches else ((), ())
+    return Plan(launched, offsets, total, zeroed, filled, given, made, checked, origins)
 
 
 _ALIGNMENT = 256
 
 
-def _shaped(
-    work: Work, values: Sequence[Var], sizes: Sizes
-) -> tuple[tuple[Var, tuple[int, ...], Storage], ...]:
+def _shaped(work: Work, values: Sequence[Var], sizes: Sizes) -> tuple[End, ...]:
     return tuple(
         (var, tuple(evaluate(size, sizes) for size in work.memory[var].shape), work.memory[var])
         for var in values
@@ -105,7 +69,7 @@ def _shaped(
     )
 
 
-def _plan_launches(work: Work, sizes: Sizes, driver: Driver) -> list[Planned]:
+def _plan_launches(work: Work, sizes: Sizes, driver: Driver) -> list[tuple[Launched, Origin]]:
     flows, chosen = work.flows, []
     known: dict[Any, Form] = {}  # layers are alike
     for line, kernel in enumerate(flows.kernels):
@@ -120,10 +84,11 @@ def _plan_launches(work: Work, sizes: Sizes, driver: Driver) -> list[Planned]:
             known[key] = pick_form(driver, kernel, text, named, guards)
         chosen.append((kernel, text, known[key], named, task))
     build_missing(driver, [(kernel, text, form) for kernel, text, form, _, _ in chosen])
-    return [
-        _planned(driver, (kernel, text, form), named, task, sizes)
+    origins = [
+        (form, Origin(task, kernel, text, named, sizes))
         for kernel, text, form, named, task in chosen
     ]
+    return [(_launch(driver, origin, form), origin) for form, origin in origins]
 
 
 def _check_dtypes(driver: Driver, text: str, place: str) -> None:
@@ -136,27 +101,18 @@ def _check_dtypes(driver: Driver, text: str, place: str) -> None:
     )
 
 
-def _planned(
-    driver: Driver,
-    wanted: tuple[Kernel, str, Form],
-    named: Mapping[str, int],
-    task: Task,
-    symbols: Sizes,
-) -> Planned:
-    kernel, text, form = wanted
-    code, function = driver.functions[text, form]
-    groups, fixed = code.groups(named, driver.workers), dict(form.fixed)
-    passed = tuple(number for name, number in named.items() if name not in fixed)
-    return Planned(
-        code, function, groups, task.storages, passed, task, kernel, text, named, symbols
-    )
+def _launch(driver: Driver, origin: Origin, form: Form) -> Launched:
+    code, function = driver.functions[origin.text, form]
+    groups, fixed = code.groups(origin.named, driver.workers), dict(form.fixed)
+    passed = tuple(number for name, number in origin.named.items() if name not in fixed)
+    gemm = gemm_of(origin.kernel, origin.named, form) if form.kind == LIBRARY else None
+    return Launched(code, function, groups, origin.task.storages, passed, gemm)
 
 
-def plan_again(driver: Driver, planned: Planned, form: Form) -> Planned:
+def plan_again(driver: Driver, origin: Origin, form: Form) -> Launched:
     """The same launch in another form."""
-    wanted = planned.kernel, planned.text, form
-    build_missing(driver, [wanted])
-    return _planned(driver, wanted, planned.named, planned.task, planned.symbols)
+    build_missing(driver, [(origin.kernel, origin.text, form)])
+    return _launch(driver, origin, form)
 
 
 def _guards_of(flows: Flows, line: int) -> tuple[bool, ...]:
@@ -175,13 +131,22 @@ def build_missing(driver: Driver, wanted: Sequence[tuple[Kernel, str, Any]]) -> 
     missing: dict[tuple[str, Any], Code] = {}
     for kernel, text, form in wanted:
         if (text, form) not in driver.functions and (text, form) not in missing:
-            missing[text, form] = write(kernel, driver.dialect, form)
-    if not missing:
-        return
-    by_name = {code.name: code for code in missing.values()}
-    built = dict(zip(by_name, driver.build(list(by_name.values())), strict=True))
+            missing[text, form] = _write(kernel, driver, form)
+    by_name = {code.name: code for code in missing.values() if code.text}
+    built = driver.build(list(by_name.values())) if by_name else []
+    functions = dict(zip(by_name, built, strict=True))
     for key, code in missing.items():
-        driver.functions[key] = (code, built[code.name])
+        driver.functions[key] = (code, functions.get(code.name, Built(None, "")))
+
+
+def _write(kernel: Kernel, driver: Driver, form: Form) -> Code:
+    """The function of a form; one without a text where a library leaves nothing to do."""
+    if form.kind != LIBRARY:
+        return write(kernel, driver.dialect, form)
+    rest = rest_form(form)
+    if rest is None:
+        return Code("", "", form)
+    return write(rest_of(kernel), driver.dialect, rest)
 
 
 def name_kernels(kernels: Sequence[Kernel]) -> tuple[str, ...]:

@@ -23,8 +23,8 @@ from burnx.kernels.ir import (
     Store,
     Value,
 )
-from burnx.runtime.devices.gpu.choosing import results_of
 from burnx.runtime.devices.gpu.driver import Driver, Launch, Memory
+from burnx.runtime.devices.gpu.results import results_of
 from burnx.runtime.tuning.roofline import Roofline, find_roofline
 from burnx.shape import symbol
 

@@ -6,6 +6,7 @@ candidates start from the same bytes, which are nobody's numbers, so that one th
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,12 +17,14 @@ import numpy as np
 from burnx.errors import BurnxError
 from burnx.fusion.storage import Storage
 from burnx.gpu.code import Form
-from burnx.gpu.emitter import candidates
 from burnx.runtime.compiled.layout import size_bytes
 from burnx.runtime.compiled.spent import count_flops, describe_call, product_dtype
-from burnx.runtime.devices.gpu.choosing import describe_form, result_key, results_of
+from burnx.runtime.devices.gpu.choosing import describe_form, list_forms, result_key
 from burnx.runtime.devices.gpu.driver import Array, Driver, Launch, Place
-from burnx.runtime.devices.gpu.plans import Planned, build_missing
+from burnx.runtime.devices.gpu.launches import Launched, Origin, Plan
+from burnx.runtime.devices.gpu.library import LIBRARY
+from burnx.runtime.devices.gpu.plans import build_missing, plan_again
+from burnx.runtime.devices.gpu.results import results_of
 from burnx.runtime.devices.gpu.roofline import device_roofline
 from burnx.runtime.tuning.agreement import all_agree
 from burnx.runtime.tuning.racing import Outcome, race
@@ -32,11 +35,30 @@ ROOM_BYTES = 4 << 30  # what a kernel writes may be as large as that to be raced
 
 @dataclass(slots=True)
 class Line:
-    """A launch to be tuned: as it is planned, its memory, and how a form of it is made ready."""
+    """A launch to be tuned: what it was made of, its form, its memory, and how a form of it is made ready."""
 
-    planned: Planned
+    origin: Origin
+    form: Form
     written: Sequence[tuple[Storage, Place, int]]
     bind: Callable[[Form], Launch]
+
+
+def open_line(
+    driver: Driver,
+    plan: Plan,
+    line: int,
+    bind: Callable[[Plan, Launched], Launch | None],
+    place: Callable[[Storage], Place],
+) -> Line:
+    """The launch of a plan's line; ``bind`` makes a launch of what is planned, ``place`` says where a storage lies."""
+    origin, form = plan.origins[line], plan.launches[line].code.form
+
+    def bind_form(form: Form) -> Launch:
+        found = bind(plan, plan_again(driver, origin, form))
+        assert found is not None
+        return found
+
+    return Line(origin, form, written_memory(origin, place), bind_form)
 
 
 @dataclass(slots=True)
@@ -66,32 +88,32 @@ class _Trial:
         return self.driver.timed(self.launches[form])
 
 
-def build_ahead(driver: Driver, launches: Sequence[Planned]) -> None:
+def build_ahead(driver: Driver, plan: Plan) -> None:
     """Build what is going to be raced all at once; a form that cannot be built is found out in its race."""
     wanted = []
-    for planned in launches:
-        sizes, guards = dict(planned.named), planned.code.form.guards
-        if results_of(driver).find(*result_key(planned.text, sizes, guards)) is None:
-            offered = candidates(planned.kernel, driver.limits, sizes, guards)
-            wanted += [(planned.kernel, planned.text, form) for form in offered]
+    for launched, origin in zip(plan.launches, plan.origins, strict=True):
+        sizes, guards = dict(origin.named), launched.code.form.guards
+        if results_of(driver).find(*result_key(origin.text, sizes, guards)) is None:
+            offered = list_forms(driver, origin.kernel, sizes, guards)
+            wanted += [(origin.kernel, origin.text, form) for form in offered]
     with suppress(BurnxError):
         build_missing(driver, wanted)
 
 
 def tune_line(driver: Driver, line: Line) -> Outcome[Form] | None:
     """Race the forms of a kernel, and keep what comes of it; None if it is known, or there is one form alone."""
-    planned = line.planned
-    sizes, guards = dict(planned.named), planned.code.form.guards
-    store, key = results_of(driver), result_key(planned.text, sizes, guards)
+    origin = line.origin
+    sizes, guards = dict(origin.named), line.form.guards
+    store, key = results_of(driver), result_key(origin.text, sizes, guards)
     if store.find(*key) is not None:
         return None
-    offered = candidates(planned.kernel, driver.limits, sizes, guards)
+    offered = list_forms(driver, origin.kernel, sizes, guards)
     total = sum(size for _, _, size in line.written)
     if len(offered) < 2 or not total or total > ROOM_BYTES:
         return None
     saved = _save(driver, line.written)
     try:
-        outcome = race(offered, _Trial(driver, line), _least_ns(driver, planned, offered))
+        outcome = race(offered, _Trial(driver, line), _least_ns(driver, origin, offered))
     except BurnxError:  # the safe form does not run alone; the plan's own run says why
         return None
     finally:
@@ -99,8 +121,13 @@ def tune_line(driver: Driver, line: Line) -> Outcome[Form] | None:
             driver.copy(place, copy, size)
     laps = [[describe_form(lap.candidate), lap.elapsed_ns, lap.verdict] for lap in outcome.laps]
     value = {"form": describe_form(outcome.best), "elapsed_ns": outcome.best_ns, "laps": laps}
-    store.keep({**value, "place": planned.place, "sizes": sizes}, *key)
+    store.keep({**value, "place": origin.place, "sizes": sizes}, *key)
     return outcome
+
+
+def stamp_results(driver: Driver) -> None:
+    """Note that there are new results: plans that were made with others are not taken any more."""
+    results_of(driver).keep(f"{time.time_ns():x}", "stamp")
 
 
 def _save(driver: Driver, written: Sequence[tuple[Storage, Place, int]]) -> list[Place]:
@@ -112,24 +139,29 @@ def _save(driver: Driver, written: Sequence[tuple[Storage, Place, int]]) -> list
     return saved
 
 
-def _least_ns(driver: Driver, planned: Planned, offered: Sequence[Form]) -> float:
-    """What the device would take at its best; of matrix units only where that has been measured."""
-    call = describe_call(planned.task, planned.symbols, 0)
+def _least_ns(driver: Driver, origin: Origin, offered: Sequence[Form]) -> float:
+    """What the device would take at its best; of matrix units only where that has been measured.
+
+    0, so that nobody stops looking, where a library may know of units that burnx does not use.
+    """
+    if any(form.kind == LIBRARY for form in offered):
+        return 0.0
+    call = describe_call(origin.task, origin.symbols, 0)
     roofline = device_roofline(driver)
-    dtype = product_dtype(planned.task)
-    flops = count_flops(planned.task, planned.symbols)
+    dtype = product_dtype(origin.task)
+    flops = count_flops(origin.task, origin.symbols)
     if any(form.matrices for form in offered) and dtype not in roofline.matrices:
         flops = 0
     return roofline.least_ns(call.bytes, flops, dtype)
 
 
 def written_memory(
-    planned: Planned, place: Callable[[Storage], Place]
+    origin: Origin, place: Callable[[Storage], Place]
 ) -> list[tuple[Storage, Place, int]]:
     """The memory that a kernel writes, each piece once."""
     roots: dict[Storage, Any] = {}
-    for storage in planned.task.writes:
+    for storage in origin.task.writes:
         root = storage.root
         if root not in roots and root.role != "scratch":
-            roots[root] = (root, place(root), size_bytes(root, planned.symbols))
+            roots[root] = (root, place(root), size_bytes(root, origin.symbols))
     return [each for each in roots.values() if each[2]]

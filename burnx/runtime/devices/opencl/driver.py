@@ -13,12 +13,17 @@ import numpy as np
 from burnx.errors import DeviceError, InputError, ModelError
 from burnx.gpu.code import Code, Limits
 from burnx.gpu.dialects import OPENCL, Dialect
-from burnx.gpu.emitter import prelude
 from burnx.runtime.device_array import DeviceArray
-from burnx.runtime.devices.gpu.driver import Arena, Array, Launch, Lock, Place
+from burnx.runtime.devices.gpu.binaries import load_binary
+from burnx.runtime.devices.gpu.driver import Arena, Array, Built, Launch, Lock, Place
 from burnx.runtime.devices.gpu.pages import Pages
 from burnx.runtime.devices.opencl.listing import find_opencl
-from burnx.runtime.devices.opencl.programs import build_program, make_stamp
+from burnx.runtime.devices.opencl.programs import (
+    build_program,
+    load_program,
+    make_stamp,
+    name_program,
+)
 
 WORKERS_OF_A_UNIT = 16
 
@@ -48,13 +53,14 @@ class OpenCL:
     dialect: Dialect = OPENCL
     lock: Lock = field(init=False)
     arena: Arena = field(default_factory=Arena)
-    functions: dict[tuple[str, Any], tuple[Code, Any]] = field(default_factory=dict)
+    functions: dict[tuple[str, Any], tuple[Code, Built]] = field(default_factory=dict)
     pages: Pages = field(default_factory=Pages)
     users: WeakSet[Any] = field(default_factory=WeakSet)
     pool: Any = None
     about: str = ""
     limits: Limits = field(default_factory=Limits)
     workers: int = 1
+    library: str = ""
     known: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -133,15 +139,28 @@ class OpenCL:
 
         pyopencl.enqueue_fill_buffer(self.queue, place[0], np.uint8(byte), place[1], size_bytes)
 
-    def build(self, codes: Sequence[Code]) -> list[Any]:
+    def build(self, codes: Sequence[Code]) -> list[Built]:
+        from burnx.gpu.emitter import prelude
+
         needs = frozenset[str]().union(*(code.needs for code in codes))
         text = "\n".join([prelude(self.dialect, needs), *(code.text for code in codes)])
         program = build_program(self.queue.context, self.device, text, self.name)
-        return [(program, code.name) for code in codes]
+        binary = name_program(text, self.device)
+        return [Built(program, code.name, binary) for code in codes]
+
+    def load(self, wanted: Sequence[tuple[str, str]]) -> list[Built] | None:
+        programs: dict[str, Any] = {}
+        for binary in dict.fromkeys(binary for binary, _ in wanted):
+            programs[binary] = load_binary(
+                binary, lambda image: load_program(self.queue.context, self.device, image)
+            )
+            if programs[binary] is None:
+                return None
+        return [Built(programs[binary], name, binary) for binary, name in wanted]
 
     def bind(
         self,
-        function: Any,
+        function: Built,
         code: Code,
         groups: tuple[int, int, int],
         places: Sequence[Place],
@@ -149,8 +168,7 @@ class OpenCL:
     ) -> Launch:
         import pyopencl
 
-        program, name = function
-        kernel = pyopencl.Kernel(program, name)
+        kernel = pyopencl.Kernel(function.handle, function.name)
         count = len(places) - 1 - len(code.form.guards)
         number = np.int64 if code.form.wide else np.int32
         arguments: list[Any] = []
@@ -164,6 +182,11 @@ class OpenCL:
         whole, local = (groups[0] * group, groups[1], groups[2]), (group, 1, 1)
         queue, enqueue = self.queue, pyopencl.enqueue_nd_range_kernel
         return lambda: enqueue(queue, kernel, whole, local)
+
+    def bind_gemm(
+        self, gemm: Any, places: Sequence[Place], workspace: Place, workspace_bytes: int
+    ) -> Launch:
+        raise DeviceError(f"{self.name} has no library of products")
 
     def record(self, launches: Sequence[Launch]) -> Launch:
         """The launches, whose arguments stay set, one behind the other."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from burnx.errors import DeviceError
 from burnx.gpu.dialects import OPENCL
-from burnx.runtime.devices.gpu.binaries import load_or_build
+from burnx.runtime.devices.gpu.binaries import load_or_build, name_binary
 
 OPTIONS = (*OPENCL.options, "-w")  # warnings are for who writes kernels
 
@@ -32,12 +32,7 @@ def build_program(context: Any, device: Any, text: str, name: str) -> Any:
     built: list[Any] = []
 
     def load(image: bytes) -> Any:
-        if built:
-            return built[0]
-        try:
-            return pyopencl.Program(context, [device], [image]).build(list(OPTIONS))
-        except pyopencl.Error:  # another driver wrote it, for all that it calls itself the same
-            return None
+        return built[0] if built else load_program(context, device, image)
 
     def build() -> bytes:
         try:
@@ -49,3 +44,18 @@ def build_program(context: Any, device: Any, text: str, name: str) -> Any:
         return bytes(image)
 
     return load_or_build("\n".join((*OPTIONS, text)), make_stamp(device), load, build)
+
+
+def load_program(context: Any, device: Any, image: bytes) -> Any:
+    """The program of a binary; None if another driver wrote it, for all that it calls itself the same."""
+    import pyopencl
+
+    try:
+        return pyopencl.Program(context, [device], [image]).build(list(OPTIONS))
+    except pyopencl.Error:
+        return None
+
+
+def name_program(text: str, device: Any) -> str:
+    """What the binary of a text is kept under."""
+    return name_binary("\n".join((*OPTIONS, text)), make_stamp(device))
