@@ -27,7 +27,7 @@ from burnx.capture.flow import current_recorder
 from burnx.capture.over import Range, Source, over, source_of
 from burnx.capture.recorder import GraphRecorder
 from burnx.capture.repeated import for_each, is_stopped_by_a_tensor, probed, repeat
-from burnx.errors import TraceError
+from burnx.errors import ShapeError, TraceError
 from burnx.ops import find
 from burnx.tensor import Tensor
 from burnx.types import TensorType
@@ -166,9 +166,15 @@ def branch(
     recorder = current_recorder(flag)
     sides = [recorder.child("then_branch"), recorder.child("else_branch")]
     found = []
-    for side, function in zip(sides, (then, otherwise), strict=True):
-        with side.ambient():
-            found.append(function(*given))
+    try:
+        for side, function in zip(sides, (then, otherwise), strict=True):
+            with side.ambient():
+                found.append(function(*given))
+    except ShapeError:
+        if recorder.depth >= 0:
+            raise
+        # in a plain call sizes are numbers, which the side that is not taken need not fit
+        return (then if bool(flag) else otherwise)(*given)
     return _chosen(site, recorder, flag, sides, found)
 
 

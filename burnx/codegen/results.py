@@ -40,7 +40,9 @@ _PLAIN_LAYERS = frozenset(
     {"BatchNorm", "FakeQuantize", "GroupNorm", "InstanceNorm", "LayerNorm", "PReLU", "RMSNorm"}
 )
 
-_TAKEN_AS = {"Attention": ("query", "key", "value", "mask")}
+_TAKEN_AS = {"Attention": ("query", "key", "value", "mask"), "RotaryEmbedding": ("", "cos", "sin")}
+_RECURRENT = frozenset({"DynamicQuantLSTM", "GRU", "LSTM", "RNN"})
+_STATES = ("hidden", "cell")  # what a recurrent layer takes behind its input and lengths
 
 
 def uses_of(items: Iterable[Item]) -> dict[Value, str]:
@@ -50,8 +52,12 @@ def uses_of(items: Iterable[Item]) -> dict[Value, str]:
         if isinstance(item, Op) and not item.node.domain:
             words = _TAKEN_AS.get(item.node.operator, ())
             for value, word in zip(item.node.inputs, words, strict=False):
-                if value is not None:
+                if value is not None and word:
                     found.setdefault(value, word)
+        elif isinstance(item, LayerCall) and item.layer.kind in _RECURRENT:
+            states = [value for value in item.layer.inputs[2:] if value is not None]
+            words = ("state",) if len(set(states)) == 1 else _STATES
+            found |= {v: word for v, word in zip(states, words, strict=False) if v not in found}
         elif isinstance(item, Call):
             inside = nodes_of(item)
             found |= {value: "mask" for value in item.inputs if is_mask(value, inside)}

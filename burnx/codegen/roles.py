@@ -44,9 +44,19 @@ def parameter_word(value: Value, place: int, inside: Sequence[Node]) -> str:
     readers = [node for node in inside if value in node.inputs]
     if is_mask(value, inside):
         return "mask"
+    if readers and all(_place_in(value, node) == 1 for node in readers):
+        return "cos"
+    if readers and all(_place_in(value, node) == 2 for node in readers):
+        return "sin"
     if readers and all(node.operator == "Add" and not node.domain for node in readers):
         return "residual"
     return "x"
+
+
+def _place_in(value: Value, node: Node) -> int:
+    """Which input of a rotary embedding a value is, -1 if of something else."""
+    is_rotary = node.operator == "RotaryEmbedding" and not node.domain
+    return node.inputs.index(value) if is_rotary else -1
 
 
 def plain_word(name: str) -> str:

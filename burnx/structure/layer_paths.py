@@ -121,6 +121,12 @@ class LayerPaths:
     def _free(self, layer: Layer, wanted: Path) -> Path:
         """The wanted path, or one like it that no other layer has; equal layers are one."""
         identity = (layer.kind, layer.args, str(layer.options), *layer.fields.values())
+        if wanted in self.above:  # it holds other layers
+            wanted = (*wanted, layer_base(layer.kind))
+        for length in range(1, len(wanted)):
+            if wanted[:length] in self.taken:  # a layer holds no other
+                wanted = (*wanted[: length - 1], "_".join(wanted[length - 1 :]))
+                break
         path, number = wanted, 1
         while self.taken.get(path, identity) != identity or self._is_blocked(path):
             number += 1

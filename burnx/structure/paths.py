@@ -11,8 +11,10 @@ _INLINED: Final = re.compile(
 )
 # how Caffe2, Keras, Paddle and others end the name of a layer's weight, and what they begin it with
 _WEIGHT: Final = re.compile(
-    r"^(?:[cg]pu_\d+/)?(?P<layer>.+?)[./_](?:weights?|kernel|gamma|scale|w_0|s_0|w)(?::0)?$"
+    r"^(?:[cg]pu_\d+/)?(?P<layer>.+?)[./_](?:(?:weights?|kernel|gamma|scale|w|s)(?:_0)?)(?::0)?$"
 )
+# functions that TensorFlow calls: no module of the author's
+_CALL: Final = re.compile(r"(Stateful)?PartitionedCall(_\d+)?$")
 # a kind of layer and a number, which says no more than the layer itself
 _KIND: Final = re.compile(
     r"(?:(?:depthwise_|separable_)?conv(?:_transpose)?|batch_norm(?:alization)?|layer_norm(?:alization)?|linear|dense"
@@ -44,7 +46,7 @@ def split_scope(text: str) -> tuple[str, ...]:
     that repeat nothing.
     """
     path: tuple[str, ...] = ()
-    for component in [part for part in text.split("/") if part][:-1]:
+    for component in [part for part in text.split("/") if part and not _CALL.match(part)][:-1]:
         parts = split_parts(component)
         path += parts[_repeated(path, parts) :]
     return path

@@ -1,28 +1,9 @@
 """gpt2_kvcache.dynamo: 124.4 M parameters, from gpt2_kvcache.dynamo.onnx (opset 20, written by
 pytorch 2.13.0+cpu).
 
-Inputs:  input_ids (batch, 1) int64; attention_mask (batch, total) int64; past_key_0 (batch, 12,
-past, 64); past_value_0 (batch, 12, past, 64); past_key_1 (batch, 12, past, 64); past_value_1
-(batch, 12, past, 64); past_key_2 (batch, 12, past, 64); past_value_2 (batch, 12, past, 64);
-past_key_3 (batch, 12, past, 64); past_value_3 (batch, 12, past, 64); past_key_4 (batch, 12,
-past, 64); past_value_4 (batch, 12, past, 64); past_key_5 (batch, 12, past, 64); past_value_5
-(batch, 12, past, 64); past_key_6 (batch, 12, past, 64); past_value_6 (batch, 12, past, 64);
-past_key_7 (batch, 12, past, 64); past_value_7 (batch, 12, past, 64); past_key_8 (batch, 12,
-past, 64); past_value_8 (batch, 12, past, 64); past_key_9 (batch, 12, past, 64); past_value_9
-(batch, 12, past, 64); past_key_10 (batch, 12, past, 64); past_value_10 (batch, 12, past, 64);
-past_key_11 (batch, 12, past, 64); past_value_11 (batch, 12, past, 64)
-Outputs: logits (batch, 1, 50257); present_key_0 (batch, 12, past + 1, 64); present_value_0
-(batch, 12, past + 1, 64); present_key_1 (batch, 12, past + 1, 64); present_value_1 (batch, 12,
-past + 1, 64); present_key_2 (batch, 12, past + 1, 64); present_value_2 (batch, 12, past + 1,
-64); present_key_3 (batch, 12, past + 1, 64); present_value_3 (batch, 12, past + 1, 64);
-present_key_4 (batch, 12, past + 1, 64); present_value_4 (batch, 12, past + 1, 64); present_key_5
-(batch, 12, past + 1, 64); present_value_5 (batch, 12, past + 1, 64); present_key_6 (batch, 12,
-past + 1, 64); present_value_6 (batch, 12, past + 1, 64); present_key_7 (batch, 12, past + 1,
-64); present_value_7 (batch, 12, past + 1, 64); present_key_8 (batch, 12, past + 1, 64);
-present_value_8 (batch, 12, past + 1, 64); present_key_9 (batch, 12, past + 1, 64);
-present_value_9 (batch, 12, past + 1, 64); present_key_10 (batch, 12, past + 1, 64);
-present_value_10 (batch, 12, past + 1, 64); present_key_11 (batch, 12, past + 1, 64);
-present_value_11 (batch, 12, past + 1, 64)
+Inputs:  input_ids (batch, 1) int64; attention_mask (batch, total) int64; past_key_0 to
+past_value_11 (batch, 12, past, 64)
+Outputs: logits (batch, 1, 50257); present_key_0 to present_value_11 (batch, 12, past + 1, 64)
 """
 
 from burnx import Input, Output, Tensor, nn, ops

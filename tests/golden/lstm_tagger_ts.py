@@ -17,11 +17,11 @@ class R(nn.Module):
 
     def forward(self, tokens: Tensor, x: Tensor) -> Tensor:
         x_2 = ops.constant_of_shape((4, tokens.shape[0], 48))  # (4, batch, 48)
-        x_3 = x_2[:2]  # (2, batch, 48)
-        x, _, _ = self.lstm(x.transpose(1, 0, 2), None, x_3, x_3)  # (seq, 2, batch, 48)
+        state = x_2[:2]  # (2, batch, 48)
+        x, _, _ = self.lstm(x.transpose(1, 0, 2), None, state, state)  # (seq, 2, batch, 48)
         x = ops.reshape(x.transpose(0, 2, 1, 3), [0, 0, -1])  # (seq, batch, 96)
-        x_2 = x_2[2:4]  # (2, batch, 48)
-        x, _, _ = self.lstm_2(x, None, x_2, x_2)  # (seq, 2, batch, 48)
+        state = x_2[2:4]  # (2, batch, 48)
+        x, _, _ = self.lstm_2(x, None, state, state)  # (seq, 2, batch, 48)
         x = ops.reshape(x.transpose(0, 2, 1, 3), [0, 0, -1])  # (seq, batch, 96)
         return x.transpose(1, 0, 2)  # (batch, seq, 96)
 

@@ -1,11 +1,7 @@
 """nudenet_320n: 3.0 M parameters, from nudenet_320n.onnx (opset 17, written by pytorch 2.3.1).
 
 Inputs:  images (batch, 3, height, width)
-Outputs: output0 (batch, 22, ((4*((height - 1) // 32) + 1) // 2)*((4*((width - 1) // 32) + 1) //
-2) + ((4*((height - 1) // 32) + 3) // 4)*((4*((width - 1) // 32) + 3) // 4) + 16*((height - 1) //
-32)*((width - 1) // 32) + 2*((4*((height - 1) // 32) + 1) // 2) + ((4*((height - 1) // 32) + 3)
-// 4) + 2*((4*((width - 1) // 32) + 1) // 2) + ((4*((width - 1) // 32) + 3) // 4) + 16*((height -
-1) // 32) + 16*((width - 1) // 32) + 21)
+Outputs: output0 (batch, 22, ...)
 """
 
 from burnx import Input, Output, Tensor, nn, ops, stack
@@ -102,7 +98,7 @@ class ModelBlock_2(nn.Module):
         positions = positions + 0.5  # (4*((width - 1) // 32) + 4)
         positions_2 = (positions_2 + 0.5).reshape(-1, 1)  # (4*((height - 1) // 32) + 4, 1)
         positions = positions.reshape(1, -1)  # (1, 4*((width - 1) // 32) + 4)
-        constant_of_shape = ops.constant_of_shape((joined.shape[2], 1), value=ops.array([8.0]))
+        filled = ops.constant_of_shape((joined.shape[2], 1), value=ops.array([8.0]))
         positions_2 = ops.expand(positions_2, (cv2.shape[2], cv2.shape[3]))
         joined_2 = stack(
             [ops.expand(positions, (cv2.shape[2], cv2.shape[3])), positions_2], axis=-1
@@ -116,7 +112,7 @@ class ModelBlock_2(nn.Module):
         positions_2 = ops.range(0, cv2.shape[2], 1).astype("float32") + 0.5
         positions_2 = positions_2.reshape(-1, 1)  # (((4*((height - 1) // 32) + 1) // 2) + 2, 1)
         positions = positions.reshape(1, -1)  # (1, ((4*((width - 1) // 32) + 1) // 2) + 2)
-        constant_of_shape_2 = ops.constant_of_shape((joined_3.shape[2], 1), value=ops.array([16.0]))
+        filled_2 = ops.constant_of_shape((joined_3.shape[2], 1), value=ops.array([16.0]))
         positions_2 = ops.expand(positions_2, (cv2.shape[2], cv2.shape[3]))
         joined_4 = stack(
             [ops.expand(positions, (cv2.shape[2], cv2.shape[3])), positions_2], axis=-1
@@ -135,8 +131,8 @@ class ModelBlock_2(nn.Module):
         positions_2 = (positions_2 + 0.5).reshape(-1, 1)
         positions = positions.reshape(1, -1)  # (1, ((4*((width - 1) // 32) + 3) // 4) + 1)
         joined = ops.concat(
-            constant_of_shape,
-            constant_of_shape_2,
+            filled,
+            filled_2,
             ops.constant_of_shape((joined_5.shape[2], 1), value=ops.array([32.0])),
             axis=0,
         )

@@ -442,3 +442,21 @@ def test_the_example_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.Monk
     x, turns = np.ones((4, 8), np.float32), np.array(5, np.int64)
     assert burnx.compile(net)(x, turns).shape == (5, 4, 8)
     assert operators(net, x, turns) == {"Loop", "If"}
+
+
+@burnx.script
+def drops_an_axis(x, flag):
+    if flag:
+        x = x.squeeze(1)
+        if x.sum() > 0:
+            x = x.squeeze(1)
+    return x
+
+
+def test_in_a_plain_call_the_side_that_is_not_taken_need_not_fit() -> None:
+    wide, narrow = np.ones((2, 3), np.float32), np.ones((2, 1), np.float32)
+    for x, flag, shape in ((wide, False, (2, 3)), (-narrow, True, (2,))):
+        result = drops_an_axis(ops.identity(x), ops.identity(np.array(flag)))
+        assert result.numpy().shape == shape
+    with pytest.raises(burnx.BurnxError, match="Squeeze removes axes of size 1"):
+        drops_an_axis(ops.identity(wide), ops.identity(np.array(True))).numpy()

@@ -243,3 +243,51 @@ def rename(graph: GraphProto) -> None:
         for attribute in node.attribute:
             if attribute.HasField("g"):
                 rename(attribute.g)
+
+
+def test_a_layer_holds_no_other_and_a_call_of_tensorflow_is_no_module(tmp_path: Path) -> None:
+    said = """
+    agraph (float[1, 2, 5, 5] x) => (float y) {
+        a = Conv (x, first)
+        b = BatchNormalization (a, s, b1, m, v)
+        c = BatchNormalization (b, s2, b2, m, v)
+        d = Conv (c, second)
+        y = Conv (d, third)
+    }
+    """
+    names = {
+        "first": "stem_w_0",
+        "s": "stem/bn_scale_0",
+        "s2": "unit/x1/bn_scale_0",
+        "second": "unit/x1_w_0",
+    }
+    model = parsed(
+        said,
+        **dict.fromkeys(("first", "second", "third"), (2, 2, 1, 1)),
+        **dict.fromkeys(("s", "b1", "m", "s2", "b2"), (2,)),
+    )
+    ones = numpy_helper.from_array(np.ones(2, np.float32), "v")
+    model.graph.initializer.append(ones)
+    for each in model.graph.initializer:
+        each.name = names.get(each.name, each.name)
+    for node in model.graph.node:
+        node.input[:] = [names.get(name, name) for name in node.input]
+    model.graph.node[-1].name = "StatefulPartitionedCall/net/top/PartitionedCall_2/Conv2D"
+    text = agrees(model, tmp_path, {"x": np.ones((1, 2, 5, 5), np.float32)})
+    assert "self.stem_bn = nn.BatchNorm(2)" in text and "PartitionedCall" not in text
+    assert "x1=nn.Container(bn=nn.BatchNorm(2), conv=nn.Conv2d(2, 2, 1, bias=False))" in text
+    assert "top=nn.Conv2d(2, 2, 1, bias=False)" in text
+
+
+def test_states_of_recurrent_layers_have_names(tmp_path: Path) -> None:
+    said = """
+    agraph (float[6, 1, 8] x, float[1, 1, 4] s) => (float y, float z) {
+        h = Neg (s)
+        c = Abs (s)
+        y, yh, yc = LSTM <hidden_size = 4> (x, w, r, , , h, c)
+        z, zh, zc = LSTM <hidden_size = 4> (x, w2, r, , , h, c)
+    }
+    """
+    model = parsed(said, w=(1, 16, 8), r=(1, 16, 4), w2=(1, 16, 8))
+    text = agrees(model, tmp_path, {"x": X.transpose(1, 0, 2), "s": X[:, :1, :4]})
+    assert "hidden = -s" in text and "cell = ops.abs(s)" in text
