@@ -49,9 +49,8 @@ def measure(row: Mapping[str, Any]) -> dict[str, Any]:
                 calls.pop(engine, None)
                 found["errors"][engine] = f"{type(error).__name__}: {str(error)[:600]}"
         found["difference"] = {name: _apart(expected, each) for name, each in outputs.items()}
-        found["agrees"] = {
-            name: apart <= TOLERANCE[row["dtype"]] for name, apart in found["difference"].items()
-        }
+        tolerance = TOLERANCE["tf32" if row["tf32"] else row["dtype"]]
+        found["agrees"] = {name: apart <= tolerance for name, apart in found["difference"].items()}
         del outputs, expected
         found |= _take_turns(calls, row)
     return found
@@ -60,16 +59,23 @@ def measure(row: Mapping[str, Any]) -> dict[str, Any]:
 # --- engines ------------------------------------------------------------------------------------------------------
 def _exact(row: Mapping[str, Any]) -> Any:
     """The output in float32 without TF32."""
-    import torch
 
-    torch.backends.cudnn.allow_tf32 = False
+    _allow_tf32(False)
     try:
         model = make_model(row["model"], "fp32").to(row["torch_device"])
         inputs = _on(row, make_inputs(row["model"], row["dtype"], row["batch"]))
         given = [each.float() if each.is_floating_point() else each for each in inputs]
         return model(*given).float().cpu()
     finally:
-        torch.backends.cudnn.allow_tf32 = bool(row["tf32"])
+        _allow_tf32(bool(row["tf32"]))
+
+
+def _allow_tf32(allowed: bool) -> None:
+    """Whether PyTorch computes products and convolutions of float32 in TF32."""
+    import torch
+
+    torch.backends.cudnn.allow_tf32 = allowed
+    torch.backends.cuda.matmul.allow_tf32 = allowed
 
 
 def _on(row: Mapping[str, Any], inputs: tuple[Any, ...]) -> list[Any]:

@@ -42,12 +42,35 @@ def _cells(row: Row) -> list[str]:
     ratios = [f"{each / own:.2f}" if each and own else "-" for each in medians[1:]]
     starts = [row.get(f"{key}_ms") for key in ("burnx_cold", "burnx_warm", "compile_first")]
     return [
-        f"{row['model']} {row['dtype']}{mark}",
+        f"{row['model']} {_precision(row)}{mark}",
         str(row["batch"]),
         *("-" if each is None else f"{each:.2f}" for each in medians),
         *ratios,
         *("-" if each is None else f"{each:,.0f}" for each in starts),
     ]
+
+
+def _precision(row: Row) -> str:
+    both = row.get("tf32") and not _is_one_sided(row)
+    return "fp32 in TF32" if both else str(row["dtype"])
+
+
+def _is_one_sided(row: Row) -> bool:
+    """Whether PyTorch alone used TF32: an older row, in which float16 is said to allow it, too."""
+    return bool(row.get("tf32")) and bool(row.get("one_sided", True))
+
+
+def _computed(rows: Sequence[Row]) -> str:
+    if any(_is_one_sided(row) for row in rows):
+        return (
+            "PyTorch computes float32 convolutions in TF32, as it does by default; burnx computes in float32 "
+            "(products on matrix units in three parts)."
+        )
+    tf32 = " and where a row says so in TF32" if any(row.get("tf32") for row in rows) else ""
+    return (
+        f"Both compute float32 without TF32{tf32}: PyTorch, which uses it for convolutions by default, was told not to, "
+        "and burnx takes products on matrix units in three parts."
+    )
 
 
 def _machine(results: Mapping[str, Any], rows: Sequence[Row]) -> str:
@@ -58,9 +81,4 @@ def _machine(results: Mapping[str, Any], rows: Sequence[Row]) -> str:
     replayed = (
         f" A replayed kernel that does nothing takes {launches[0]:.1f} µs." if launches else ""
     )
-    tf32 = all(row.get("tf32") for row in rows)
-    computed = "in TF32, as it does by default" if tf32 else "in float32"
-    return (
-        f"{device.partition(': ')[2]}; burnx {machine['burnx']}, {versions}. PyTorch computes float32 convolutions "
-        f"{computed}; burnx computes in float32 (products on matrix units in three parts).{replayed}"
-    )
+    return f"{device.partition(': ')[2]}; burnx {machine['burnx']}, {versions}. {_computed(rows)}{replayed}"

@@ -6,7 +6,8 @@
 A row is printed as soon as it is there; one that fails says why, and the next goes on.  Milliseconds are medians of
 calls that include synchronisation, inputs and outputs on the device.  ``cold`` is opening the file and the first call
 with empty caches, ``warm`` the same with the caches that it left; ``first`` is the first call of torch.compile.
-PyTorch computes convolutions in TF32 as it does by default, unless ``--no-tf32``; burnx never does unasked.
+Float32 is measured without TF32 on either side (PyTorch's convolutions use it by default, burnx nothing unasked), and with
+``--tf32`` in further rows in TF32 on both.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ def _rows(options: argparse.Namespace, files: Path) -> Iterator[Row]:
         "torch_device": "cuda" if options.device.startswith("cuda") else "cpu",
         "rounds": options.rounds,
         "turn_s": options.turn_s,
-        "tf32": options.tf32,
+        "tf32": False,
     }
     if options.launches:
         yield {"kind": "launches", "model": "launches", "dtype": "fp32", "batch": 1, **shared}
@@ -112,23 +113,29 @@ def _rows(options: argparse.Namespace, files: Path) -> Iterator[Row]:
         path = _file(files, name, dtype)
         for batch in map(int, options.batches.split(",")):
             row = {"kind": "model", "model": name, "dtype": dtype, "batch": batch}
-            if path.exists():
-                yield {**row, "file": str(path), **shared}
+            for tf32 in (False, True) if options.tf32 and dtype == "fp32" else (False,):
+                if path.exists():
+                    yield {**row, "file": str(path), **shared, "tf32": tf32, "one_sided": False}
 
 
 def _measure_all(rows: Sequence[Row], options: argparse.Namespace) -> Iterator[Row]:
-    """The rows, in a process that is replaced after a row that failed: a device's error stays with a process."""
-    left = list(rows)
+    """The rows, in a process that is replaced after a row that failed: a device's error stays with a process.
+
+    Rows in TF32 come last, in processes of their own.
+    """
+    left = sorted(rows, key=lambda row: bool(row["tf32"]))
     deadline = time.monotonic() + options.limit_s
     while left and time.monotonic() < deadline:
+        alike = [row for row in left if row["tf32"] == left[0]["tf32"]]
         process = subprocess.Popen(
             [sys.executable, str(HERE / "cuda_rows.py")],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            env=os.environ | {"BURNX_TF32": str(int(left[0]["tf32"]))},
         )
         assert process.stdin is not None and process.stdout is not None
-        process.stdin.write(json.dumps(left))
+        process.stdin.write(json.dumps(alike))
         process.stdin.close()
         done = 0
         for line in process.stdout:
@@ -167,7 +174,8 @@ def _line(row: Row) -> str:
     apart = row.get("difference", {}).get("burnx")
     shown = "-" if apart is None else f"{apart:.1e}"
     wrong = "" if row.get("agrees", {}).get("burnx", True) else " WRONG"
-    head = f"{row['model']:13} {row['dtype']} {row['batch']:5}"
+    dtype = "tf32" if row["tf32"] else row["dtype"]
+    head = f"{row['model']:13} {dtype} {row['batch']:5}"
     errors = "".join(f"\n    {name}: {text}" for name, text in row.get("errors", {}).items())
     return " ".join([head, *times, *ratios, *starts, f"{shown:>6}"]) + wrong + errors
 
@@ -204,7 +212,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=8, help="exports side by side")
     parser.add_argument("--files", metavar="FOLDER", help="keep the ONNX files here")
     parser.add_argument("--json", metavar="FILE", type=Path)
-    parser.add_argument("--tf32", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--tf32", action="store_true", help="float32 also in TF32 on both sides")
     parser.add_argument("--launches", action=argparse.BooleanOptionalAction, default=True)
     return parser.parse_args(arguments)
 

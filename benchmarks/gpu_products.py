@@ -2,7 +2,7 @@
 
     python benchmarks/gpu_products.py [--shapes REGEX] [--dtypes float16,float32] [--all] [--json FILE] [--seconds 500]
 
-The shapes are those of ResNet-50 at batch 1 and 32 (as implicit products), BERT-base and ViT-B/16.  A form is right if
+The shapes are those of ResNet-50 and MobileNetV2 at batch 1 and 32 (as implicit products), BERT-base and ViT-B/16.  A form is right if
 no element is further from the product in float64 than rounding its sums explains.  ``--all`` tries the whole menu instead
 of the forms that the emitter would try.  CuPy does not have to be installed to list the shapes (--list).
 """
@@ -16,14 +16,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from burnx.dtype import DTYPES, DType, float32
+from burnx.dtype import DTYPES, DType, dtype_name, float32
 from burnx.gpu import tiles
 from burnx.gpu.code import Code, Form, Limits
 from burnx.gpu.dialects import CUDA
@@ -42,6 +42,7 @@ from burnx.kernels.ir import (
 )
 from burnx.shape import Dim, symbol
 
+ROUNDING = {"float16": 2.0**-10, "bfloat16": 2.0**-7}  # the last bit, as a share of a number
 REPEATS = 5
 MOST = 100
 VERBOSE = "--verbose" in sys.argv
@@ -97,6 +98,18 @@ def resnet50(batch: int) -> Iterator[Shape]:
     yield Shape(f"resnet-b{batch}-last", batch, 0, 2048, 1000)
 
 
+def mobilenet(batch: int) -> Iterator[Shape]:
+    """The products that differ between MobileNetV2's depthwise convolutions."""
+    pairs = (
+        (112, 32, 16), (112, 16, 96), (56, 96, 24), (56, 24, 144), (56, 144, 24), (28, 144, 32), (28, 32, 192),
+        (28, 192, 32), (14, 192, 64), (14, 64, 384), (14, 384, 64), (14, 384, 96), (14, 96, 576), (14, 576, 96),
+        (7, 576, 160), (7, 160, 960), (7, 960, 160), (7, 960, 320), (7, 320, 1280),
+    )  # fmt: skip
+    yield Shape(f"mobilenet-b{batch}-stem", batch, 224, 3, 32, 3, 2)
+    for side, inner, outputs in pairs:
+        yield Shape(f"mobilenet-b{batch}-{side}-{inner}x{outputs}", batch, side, inner, outputs)
+
+
 def transformers() -> Iterator[Shape]:
     for name, tokens in (("bert-b1", 128), ("vit-b1", 197), ("bert-b32", 4096), ("vit-b32", 6304)):
         for inner, columns in ((768, 768), (768, 2304), (768, 3072), (3072, 768)):
@@ -107,7 +120,7 @@ def transformers() -> Iterator[Shape]:
 
 
 def all_shapes() -> list[Shape]:
-    return [*resnet50(1), *resnet50(32), *transformers()]
+    return [*resnet50(1), *resnet50(32), *mobilenet(1), *mobilenet(32), *transformers()]
 
 
 # --- kernels --------------------------------------------------------------------------------------------------------
@@ -239,12 +252,13 @@ class Bench:
                 self.functions[name] = function
 
     def _compile(self, code: Code) -> tuple[str, Any]:
+        from burnx.runtime.devices.cuda.modules import allow_shared, load_function, make_stamp
+
         text = prelude(CUDA, code.needs) + code.text
-        options = ("--std=c++17", *CUDA.options)
-        module = self.cupy.RawModule(code=text, options=options)
-        function = module.get_function(code.name)
+        with self.cupy.cuda.Device():
+            function = load_function(text, code.name, make_stamp(LIMITS.capability), "cuda:0")
         if code.local_bytes > 48 << 10:
-            function.max_dynamic_shared_size_bytes = code.local_bytes
+            allow_shared(function, code.local_bytes)
         return code.name, function
 
     def operands(self, shape: Shape, dtype: DType) -> list[Any]:
@@ -355,8 +369,8 @@ class Bench:
         call(operands[1][0])
         found = operands[3].reshape(wanted.shape).astype(np.float64)
         worst = float(cupy.abs(found - wanted).max())
-        rounding = 2.0**-10 * float(cupy.abs(wanted).max()) if operands[3].itemsize == 2 else 0.0
-        epsilon = 2.0**-9 if form.matrices == "tfloat32" else 2.0**-21
+        rounding = ROUNDING.get(dtype_name(operands[3].dtype), 0.0) * float(cupy.abs(wanted).max())
+        epsilon = 2.0**-9 if form.matrices.endswith("tfloat32") else 2.0**-21
         turns = [operands[1][place % len(operands[1])] for place in range(max(4, len(operands[1])))]
         ms = self.time_ms([partial(call, each) for each in turns])
         return {
@@ -394,6 +408,7 @@ def main() -> int:
     )
     parser.add_argument("--shapes", default="", metavar="REGEX", help="those it is found in")
     parser.add_argument("--dtypes", default="float16,float32")
+    parser.add_argument("--tf32", action="store_true", help="float32 in TF32")
     parser.add_argument("--all", action="store_true", help="the whole menu of tiles")
     parser.add_argument("--verbose", action="store_true", help="the eight fastest of each shape")
     parser.add_argument("--json", type=Path)
@@ -404,6 +419,8 @@ def main() -> int:
     parser.add_argument("--most", type=int, default=MOST, help="forms of a shape")
     options = parser.parse_args()
     globals()["MOST"] = options.most
+    if options.tf32:
+        globals()["LIMITS"] = replace(LIMITS, matrices=LIMITS.matrices | {"tfloat32"})
     shapes = [shape for shape in all_shapes() if re.search(options.shapes, shape.name)]
     if options.list:
         for shape in shapes:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from burnx.fusion.expressions import MOVEMENT, shape_of
+from burnx.dtype import DType, is_float
+from burnx.fusion.expressions import MOVEMENT, dtype_of, shape_of
 from burnx.program import Instruction, Var
 from burnx.shape import Dim, Shape
 
@@ -72,6 +73,7 @@ def find_clusters(uses: Uses, fuse: bool = True) -> dict[Instruction, Cluster]:
             owners[instruction] = cluster
             if fuse and not _is_narrow(instruction):
                 _grow(cluster, uses, owners)
+                _trim(cluster, uses, owners, _moves)
     return owners
 
 
@@ -102,7 +104,6 @@ def _grow(cluster: Cluster, uses: Uses, owners: dict[Instruction, Cluster]) -> N
         queue.extend(new)
         tried.difference_update(new)
     cluster.members.sort(key=uses.order.__getitem__)
-    _trim(cluster, uses, owners)
 
 
 def _waits(
@@ -135,14 +136,19 @@ def _waits(
     return False
 
 
-def _trim(cluster: Cluster, uses: Uses, owners: dict[Instruction, Cluster]) -> None:
-    """Leave out movement at the ends: whoever reads it can move by itself."""
+def _trim(
+    cluster: Cluster,
+    uses: Uses,
+    owners: dict[Instruction, Cluster],
+    is_spare: Callable[[Instruction], bool],
+) -> None:
+    """Leave out what is spare at the ends: whoever reads it can do that by itself."""
     while True:
         ends = [
             each
             for each in cluster.members
             if each is not cluster.seed
-            and each.primitive in MOVEMENT
+            and is_spare(each)
             and each.outputs[0] not in uses.kept
             and not any(owners.get(r) is cluster for r in uses.readers.get(each.outputs[0], ()))
         ]
@@ -151,6 +157,27 @@ def _trim(cluster: Cluster, uses: Uses, owners: dict[Instruction, Cluster]) -> N
         for each in ends:
             cluster.members.remove(each)
             del owners[each]
+
+
+def _moves(instruction: Instruction) -> bool:
+    return instruction.primitive in MOVEMENT
+
+
+def trim_widened(uses: Uses, owners: dict[Instruction, Cluster], narrow: Collection[DType]) -> None:
+    """Leave out what is only widened at the ends of products and rows: it is read as the narrow one that it was."""
+    for cluster in dict.fromkeys(owners.values()):
+        if not cluster.before:
+            _trim(cluster, uses, owners, lambda each: _moves(each) or is_widened(each, narrow))
+
+
+def is_widened(instruction: Instruction, narrow: Collection[DType]) -> bool:
+    """Whether it only makes one of the ``narrow`` floats wider."""
+    if instruction.primitive != "cast":
+        return False
+    (source,) = instruction.inputs
+    assert source is not None
+    before, after = dtype_of(source), dtype_of(instruction.outputs[0])
+    return before in narrow and is_float(after) and after.itemsize > before.itemsize
 
 
 def _member_operands(candidate: Instruction, spaces: Mapping[Var, object]) -> list[Var]:

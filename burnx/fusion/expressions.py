@@ -198,7 +198,7 @@ def _cast(at: Expressions, instruction: Instruction, index: Index) -> Value:
     if dtype_of(source) == target:
         return value
     saturate = bool(instruction.attributes.get("saturate", True))
-    if is_float(dtype_of(source)) and dtype_of(source) != value.dtype:
+    if is_float(dtype_of(source)) and not _holds(value, dtype_of(source)):
         value = Cast(
             Cast(value, dtype_of(source), False), value.dtype
         )  # it may not have been rounded yet
@@ -208,6 +208,12 @@ def _cast(at: Expressions, instruction: Instruction, index: Index) -> Value:
     if isinstance(value, Cast) and _narrows_exactly(value) and is_integer(target):
         return as_working(as_stored(value.value, target), target)
     return as_working(Cast(value, target, saturate), target)
+
+
+def _holds(value: Value, dtype: DType) -> bool:
+    """Whether a value is one of a float's dtype, perhaps widened since."""
+    widened = isinstance(value, Cast) and not value.bits and value.value.dtype == dtype
+    return value.dtype == dtype or (widened and value.dtype.itemsize > dtype.itemsize)
 
 
 def _lies_within(value: Value, target: DType) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from burnx.dtype import DType
-from burnx.fusion.clusters import Cluster, Uses, find_clusters
+from burnx.fusion.clusters import Cluster, Uses, find_clusters, is_widened, trim_widened
 from burnx.fusion.expressions import MOVEMENT, VIRTUAL, Expressions, dtype_of, shape_of
 from burnx.fusion.finishing import finish
 from burnx.fusion.homes import find_homes
@@ -216,8 +216,13 @@ class Scheduler:
         ]
 
 
-def find_roots(uses: Uses, owners: Mapping[Instruction, Cluster]) -> set[Var]:
-    """Costly values that several kernels read, or that are read more often than they have elements."""
+def find_roots(
+    uses: Uses, owners: Mapping[Instruction, Cluster], narrow: Collection[DType] = ()
+) -> set[Var]:
+    """Costly values that several kernels read, or that are read more often than they have elements.
+
+    What is widened from one of the ``narrow`` dtypes is read in that one: it is half of the bytes.
+    """
     roots = {var for var in uses.kept if var in uses.makers}
     targets: dict[Var, frozenset[object]] = {}
     for instruction in reversed(uses.instructions):
@@ -231,7 +236,9 @@ def find_roots(uses: Uses, owners: Mapping[Instruction, Cluster]) -> set[Var]:
                 else:
                     found.add(reader)
             targets[var] = frozenset(found)
-            if _is_costly(instruction) and (len(found) > 1 or _is_spread(var, uses, owners)):
+            if is_widened(instruction, narrow) or not _is_costly(instruction):
+                continue
+            if len(found) > 1 or _is_spread(var, uses, owners):
                 roots.add(var)
     return roots | _find_deep(uses, owners, roots)
 
@@ -313,9 +320,10 @@ def _schedule(
     owners = find_clusters(uses, traits.fuse)
     if traits.fuse:
         find_attention(uses, owners)
+        trim_widened(uses, owners, traits.narrow)
     margins = find_margins(uses)
     while True:
-        roots = find_roots(uses, owners)
+        roots = find_roots(uses, owners, traits.narrow)
         if not traits.fuse:
             roots |= {var for each in instructions for var in each.outputs if _is_costly(each)}
         memory = Schedule([], dict(start.memory))

@@ -28,6 +28,7 @@ from burnx.gpu.tiles_blocks import HIGH, WARP
 from burnx.gpu.tiles_choice import is_across
 from burnx.gpu.tiles_frame import STATIC_BYTES
 from burnx.gpu.tiles_product import Side, side_of
+from burnx.gpu.tiles_rest import together_of
 from burnx.gpu.tiles_units import UNITS
 from burnx.kernels.ir import Kernel
 from burnx.shape import Dim, evaluate
@@ -95,7 +96,9 @@ def _forms(attention: Attention, limits: Limits, sizes: Sizes) -> Iterator[Form]
     for units in _units(attention, limits):
         found = []
         for height, keys, part_rows, part_keys in _MATRIX if units else _PLAIN:
-            tile = _tile(attention, sizes, (height, keys, part_rows, part_keys), units)
+            tile = _tile(
+                attention, sizes, (height, keys, part_rows, part_keys), units, limits.capability > 0
+            )
             threads = height // HIGH * WARP if units else height // part_rows * across_of(tile)
             if _fits(tile, units, threads, limits):
                 groups = -(-rows // height) * outer
@@ -116,22 +119,30 @@ def _units(attention: Attention, limits: Limits) -> list[str]:
 
 
 def _tile(
-    attention: Attention, sizes: Sizes, block: tuple[int, int, int, int], units: str
+    attention: Attention,
+    sizes: Sizes,
+    block: tuple[int, int, int, int],
+    units: str,
+    on_cuda: bool,
 ) -> AttentionTile:
     height, keys, part_rows, part_keys = block
     _, _, deep, wide = (evaluate(each, sizes) for each in _counts(attention))
     query, key, value = _sides(attention, sizes)
     room = _power(deep, 16), _power(wide, 16 if units else keys // part_keys)
-    sides = [
+    query, key, value = (
         _fitting(side, free, inner, units)
         for side, free, inner in (
             (query, height, room[0]),
             (key, keys, room[0]),
             (value, room[1], keys),
         )
-    ]
+    )
     across = is_across(attention.sums.contract)
-    return AttentionTile(height, keys, *room, part_rows, part_keys, across, *sides)
+    apart = not across or not on_cuda
+    together = 1 if apart else math.gcd(together_of(attention.sums, sizes), room[1])
+    return AttentionTile(
+        height, keys, *room, part_rows, part_keys, across, query, key, value, together
+    )
 
 
 def _fitting(side: Side, free: int, inner: int, units: str) -> Side:

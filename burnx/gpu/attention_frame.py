@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 
 from burnx.gpu.attention_parts import Attention
 from burnx.gpu.tiles_feed import Feed, write_starts
@@ -12,6 +12,8 @@ from burnx.gpu.tiles_form import Tile
 from burnx.gpu.tiles_frame import Frame, name_column, name_row, unravel, write_places
 from burnx.gpu.tiles_product import Side
 from burnx.gpu.writer import Writer
+from burnx.kernels.ir import Load, Lookup
+from burnx.kernels.spelling import every_node
 from burnx.shape import Dim, product
 
 
@@ -19,7 +21,8 @@ from burnx.shape import Dim, product
 class AttentionTile:
     """What a group takes: ``rows``, ``keys`` at a time, of which a thread has ``part_rows`` and ``part_keys``.
 
-    ``deep``: room for the elements of a query and a key; ``wide``: for those of a value.
+    ``deep``: room for the elements of a query and a key; ``wide``: for those of a value.  ``together``: neighbouring columns
+    of the result that a thread finishes.
     """
 
     rows: int
@@ -32,11 +35,12 @@ class AttentionTile:
     query: Side
     key: Side
     value: Side
+    together: int = 1
 
     def numbers(self) -> tuple[int, ...]:
         """As ``Form.tile``."""
-        *own, query, key, value = astuple(self)
-        return tuple(map(int, (*own, *query, *key, *value)))
+        *own, query, key, value, together = astuple(self)
+        return tuple(map(int, (*own, *query, *key, *value, together)))
 
 
 def attention_tile_of(numbers: tuple[int, ...]) -> AttentionTile:
@@ -44,10 +48,10 @@ def attention_tile_of(numbers: tuple[int, ...]) -> AttentionTile:
     rows, keys, deep, wide, part_rows, part_keys, across, *sides = numbers
     query, key, value = (
         Side(vector, bool(along), joined)
-        for vector, along, joined in (sides[:3], sides[3:6], sides[6:])
+        for vector, along, joined in (sides[:3], sides[3:6], sides[6:9])
     )
     return AttentionTile(
-        rows, keys, deep, wide, part_rows, part_keys, bool(across), query, key, value
+        rows, keys, deep, wide, part_rows, part_keys, bool(across), query, key, value, sides[9]
     )
 
 
@@ -65,7 +69,9 @@ class Scene:
 
 def scene_of(writer: Writer, attention: Attention, tile: AttentionTile, threads: int) -> Scene:
     one = Tile(tile.rows, tile.keys, tile.deep, 1, 1, 1, 1, tile.across, tile.query, tile.key)
-    other = Tile(tile.rows, tile.wide, tile.keys, 1, 1, 1, 1, tile.across, tile.query, tile.value)
+    other = replace(
+        one, columns=tile.wide, inner=tile.keys, right=tile.value, together=tile.together
+    )
     frames = (
         Frame(writer, each, shape, threads, "f32")
         for each, shape in ((attention.scores, one), (attention.sums, other))
@@ -122,14 +128,34 @@ def loading(feed: Feed, free: str, counts: tuple[str, str]) -> Iterator[None]:
 
 
 def write_score(scene: Scene, slot: str, row: str, key: str) -> None:
-    """The score in ``slot`` from its product there; what lies outside is less than all others."""
+    """The score in ``slot`` from its product there; a row or key beyond the last one reads what the last one reads."""
     writer, attention = scene.writer, scene.attention
-    lowest = writer.neutral("max", attention.scores.contract.dtype)
-    with writer.block(f"if (first_row + {row} < row_count && {key} < key_count)"):
+    with writer.block():
+        if _reads_memory(attention):
+            writer.line("const i32 last_row = row_count - first_row - 1, last_key = key_count - 1;")
+            writer.line(f"const i32 row_here = {row} < last_row ? {row} : last_row;")
+            writer.line(f"const i32 key_here = {key} < last_key ? {key} : last_key;")
+            row, key = "row_here", "key_here"
         name_row(scene.scores, row)
         name_column(scene.scores, key)
         writer.line(f"const f32 {writer.declare(attention.scores.contract.name, 'v')} = {slot};")
         writer.body(attention.lets)
         writer.line(f"{slot} = {writer.value(attention.score)};")
-    with writer.block("else"):
-        writer.line(f"{slot} = {lowest};")
+
+
+def _reads_memory(attention: Attention) -> bool:
+    values = [attention.score, *(each.value for each in attention.lets)]
+    return any(isinstance(node, (Load, Lookup)) for node in every_node(values))
+
+
+@contextmanager
+def keys_beyond(scene: Scene) -> Iterator[None]:
+    """A block for a tile of keys of which some are beyond the last one: their scores must be less than all others."""
+    head = f"if (key_count - first_key < {scene.tile.keys})"
+    with scene.writer.block(head):
+        yield
+
+
+def write_beyond(scene: Scene, slot: str, key: str) -> None:
+    lowest = scene.writer.neutral("max", scene.attention.scores.contract.dtype)
+    scene.writer.line(f"if ({key} >= key_count) {slot} = {lowest};")

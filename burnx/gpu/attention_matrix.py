@@ -6,13 +6,17 @@ read the left operand of the next product.  The next tile of keys and values is 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from burnx.dtype import dtype_name, float32
 from burnx.gpu.attention_frame import (
     Scene,
     feeds_of,
+    keys_beyond,
     loading,
+    write_beyond,
     write_score,
     write_tile_place,
 )
@@ -152,11 +156,21 @@ def _write_scores(scene: Scene) -> None:
             for place in range(2):
                 slot = f"scores[block + {place}]"
                 writer.line(f"multiply_{units}({slot}, query[step], pair[{place}]);")
-    blocks = f"for (i32 block = 0; block < {tile.keys // SIDE}; block++)"
-    with unrolled(writer, blocks), unrolled(writer, "for (i32 place = 0; place < 4; place++)"):
+    key = f"first_key + block * {SIDE} + lane % 4 * 2 + place % 2"
+    with _each_score(scene):
         writer.line("const i32 of = own_row + lane / 4 + place / 2 * 8;")
-        writer.line(f"const i32 at = first_key + block * {SIDE} + lane % 4 * 2 + place % 2;")
+        writer.line(f"const i32 at = {key};")
         write_score(scene, "scores[block][place]", "of", "at")
+    with keys_beyond(scene), _each_score(scene):
+        write_beyond(scene, "scores[block][place]", key)
+
+
+@contextmanager
+def _each_score(scene: Scene) -> Iterator[None]:
+    writer = scene.writer
+    blocks = f"for (i32 block = 0; block < {scene.tile.keys // SIDE}; block++)"
+    with unrolled(writer, blocks), unrolled(writer, "for (i32 place = 0; place < 4; place++)"):
+        yield
 
 
 def _write_pair(feed: Feed, lane: str) -> None:

@@ -12,6 +12,7 @@ from burnx.gpu.attention_frame import (
     Scene,
     feeds_of,
     loading,
+    write_beyond,
     write_score,
     write_tile_place,
 )
@@ -138,6 +139,7 @@ def _write_scores(scene: Scene) -> None:
         writer.line(f"const i32 at = first_key + key * {across_of(tile)} + own_key;")
         writer.line("const i32 of = own_row + row;")
         write_score(scene, "scores[row][key]", "of", "at")
+        write_beyond(scene, "scores[row][key]", "at")
 
 
 def _write_weights(scene: Scene) -> None:

@@ -9,6 +9,7 @@ from burnx.gpu.frame import chain_of, is_parallel, spread_of, uses_worker
 from burnx.gpu.group import spread_nest
 from burnx.gpu.ranges import Range, loops_in, range_of
 from burnx.gpu.threads import divided_loops
+from burnx.gpu.threads_runs import neighbours_of, nest_of
 from burnx.gpu.vectors import vector_width
 from burnx.kernels.clike import Loops
 from burnx.kernels.ir import Contract, Fold, Kernel, Loop, Statement, Store, walk
@@ -18,6 +19,8 @@ LONG = 64  # turns that are worth being spread over a group
 _FEW = 2048  # threads to a multiprocessor: with fewer of them a device is not busy
 _X = 128  # turns along x that are worth not being flattened with others
 _THREADS = 256
+_WORKERS = 16  # groups of a multiprocessor, at most, where they have scratch memory
+_TURNS = 32  # of a thread along a row, before several warps share it
 
 
 def _ranges(kernel: Kernel, sizes: Sizes) -> dict[str, Range]:
@@ -50,6 +53,8 @@ def fit_threads(kernel: Kernel, limits: Limits, sizes: Sizes) -> list[Form]:
     ranges = _ranges(kernel, sizes)
     plain = _fit_spread(loops, ranges, limits, 1)
     width = vector_width(loops, inside, sizes, limits.vector_bytes)
+    nest = nest_of(loops, inside) if width == 1 and limits.capability else None
+    width = neighbours_of(nest, sizes) if nest is not None else width
     if width == 1 or uses_worker(kernel):
         return plain
     vectors = _fit_spread(loops, ranges, limits, width)
@@ -103,11 +108,15 @@ def fit_group(kernel: Kernel, limits: Limits, sizes: Sizes) -> list[Form]:
 
 
 def _groups(kernel: Kernel, long: int, limits: Limits, rows: int) -> list[int]:
-    first = _group_for(long, limits)
-    if rows * first < limits.units * _FEW // 2:
-        first = min(_power(long // 2), limits.threads, 1024)
+    most = min(limits.threads, 1024)
+    least = 32 if limits.warp > 1 else 4 * 32  # a warp adds up without waiting for others
+    if uses_worker(kernel):  # no more groups than there is scratch memory for
+        rows = min(rows, limits.units * _WORKERS)
+    first = min(max(_power(long // _TURNS), least), most)
+    while rows * first < limits.units * _FEW // 2 and 2 * first <= min(_power(long // 2), most):
+        first *= 2
     others = [first * 2, first // 2]
-    return [first, *(each for each in others if 32 <= each <= min(limits.threads, 1024))]
+    return [first, *(each for each in others if 32 <= each <= most)]
 
 
 def _group_for(long: int, limits: Limits) -> int:

@@ -52,6 +52,7 @@ def find(dialect: Dialect, name: str) -> Piece:
         numbers,
         reductions,
         tiles_units,
+        tiles_wgmma_units,
         vectors,
     )
 

@@ -1,7 +1,7 @@
 """The form "tiles": a product of which each group of threads takes a tile, its operands in local memory.
 
 ``tile`` holds the numbers of a ``tiles_form.Tile``; ``matrices`` says on which units: "" for none, the operands' dtype, or
-"float32x3" for float32 in three products of tfloat32.
+"float32x3" for float32 in three products of tfloat32; with "wgmma_" in front on those of warpgroups.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from burnx.dtype import is_integer
-from burnx.gpu import tiles_matrix, tiles_plain
+from burnx.dtype import float32, is_integer
+from burnx.gpu import tiles_matrix, tiles_plain, tiles_wgmma, tiles_wgmma_single
 from burnx.gpu.code import Code, Form, Limits
 from burnx.gpu.dialects import Dialect
 from burnx.gpu.dtypes import Unsupported, type_name, unsigned_name
 from burnx.gpu.frame import close_kernel, open_kernel, uses_worker
 from burnx.gpu.tiles_choice import ranked
-from burnx.gpu.tiles_form import tile_of
+from burnx.gpu.tiles_form import is_wgmma, tile_of
 from burnx.gpu.tiles_frame import STATIC_BYTES, Frame, grid
 from burnx.gpu.tiles_product import Product, product_of
 from burnx.gpu.tiles_units import UNITS
@@ -33,7 +33,7 @@ def fit_tiles(kernel: Kernel, limits: Limits, sizes: Mapping[str, int]) -> list[
         return []
     forms = []
     for units, tile in ranked(product, limits, sizes):
-        forms.append(Form("tiles", tile.threads(bool(units)), tile.numbers(), units))
+        forms.append(Form("tiles", tile.threads(units), tile.numbers(), units))
     return forms[:MOST]
 
 
@@ -46,7 +46,13 @@ def write_tiles(kernel: Kernel, dialect: Dialect, form: Form) -> Code:
         )
     writer = open_kernel(kernel, dialect, form)
     frame = frame_of(writer, product, form)
-    if form.matrices:
+    if is_wgmma(form.matrices) and product.left.buffer.dtype == float32:
+        tiles_wgmma_single.write_single(frame)
+        size = tiles_wgmma_single.local_bytes(frame)
+    elif is_wgmma(form.matrices):
+        tiles_wgmma.write_wgmma(frame)
+        size = tiles_wgmma.local_bytes(frame)
+    elif form.matrices:
         writer.needs.add(UNITS)
         tiles_matrix.write_matrix(frame)
         size = tiles_matrix.local_bytes(frame)
@@ -54,7 +60,7 @@ def write_tiles(kernel: Kernel, dialect: Dialect, form: Form) -> Code:
         tiles_plain.write_plain(frame)
         size = tiles_plain.local_bytes(frame)
     code = close_kernel(writer, grid(product, frame.tile))
-    asked = dialect.name == "cuda" and size > STATIC_BYTES
+    asked = is_wgmma(form.matrices) or (dialect.name == "cuda" and size > STATIC_BYTES)
     return replace(code, local_bytes=size) if asked else code
 
 

@@ -1,18 +1,15 @@
-"""Which tiles a product is worth: a rough count of the clock cycles that each takes.
-
-The counts are those of a multiprocessor of compute capability 9.0, fitted to what ``benchmarks/gpu_products.py`` measured on
-an H200; on other devices only their order matters.
-"""
+"""Which tiles a product is worth: those of a menu that fit, in the order of what they cost (``tiles_cost.py``)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from burnx.dtype import bfloat16, dtype_name, float16, float32
 from burnx.gpu.code import Limits
-from burnx.gpu.tiles_form import Tile
+from burnx.gpu.tiles_cost import Extents, cycles
+from burnx.gpu.tiles_form import WARPGROUPS_OF, Tile, is_wgmma
 from burnx.gpu.tiles_frame import PAD
 from burnx.gpu.tiles_product import Product, Side, side_of
 from burnx.gpu.tiles_rest import together_of
@@ -46,6 +43,9 @@ _HALF: Menu = (
     (32, 64, 64, 16, 32, 1, 4), (64, 64, 64, 32, 32, 2, 4), (32, 64, 128, 32, 32, 2, 3),
     (64, 32, 128, 32, 32, 2, 3), (32, 32, 128, 32, 32, 4, 3), (16, 64, 128, 16, 32, 4, 3),
     (16, 32, 128, 16, 32, 8, 3), (64, 16, 128, 32, 16, 4, 3), (32, 16, 128, 32, 16, 8, 3),
+    (128, 32, 16, 32, 32, 1, 2), (128, 96, 16, 32, 96, 1, 2), (128, 96, 32, 32, 48, 1, 2),
+    (128, 64, 16, 32, 64, 1, 2), (64, 96, 16, 32, 48, 1, 2), (256, 32, 32, 64, 32, 1, 2),
+    (128, 48, 32, 32, 48, 1, 2), (64, 192, 32, 32, 96, 1, 2), (128, 16, 32, 32, 16, 1, 2),
 )  # fmt: skip
 _SINGLE: Menu = (
     (128, 128, 16, 32, 32, 1, 4), (128, 128, 32, 32, 32, 1, 3), (128, 64, 16, 32, 32, 1, 4),
@@ -60,34 +60,23 @@ _SINGLE: Menu = (
     (64, 32, 64, 32, 32, 2, 3), (32, 32, 64, 32, 32, 4, 3), (16, 64, 64, 16, 32, 4, 3),
     (16, 32, 64, 16, 32, 8, 3), (64, 16, 64, 32, 16, 4, 3), (32, 16, 64, 32, 16, 8, 3),
 )  # fmt: skip
-# multiplications of a multiprocessor in a cycle, as far as they are reached
-_RATES = {"float16": 1200, "bfloat16": 1200, "tfloat32": 500, "float32x3": 105, "": 96}
-_LOCAL, _GLOBAL = 113, 29  # bytes of a cycle
-_DELAY, _AROUND = 1170, 830  # cycles until a tile is loaded, and before and after the sums
-_STEP, _REST = 72, 1.1  # cycles around a step; those of an element after its sum
-_WARPS = 9.1  # that keep a multiprocessor busy
-_HELD = {
-    "float16": 0.73,
-    "bfloat16": 0.73,
-    "tfloat32": 1.2,
-    "float32x3": 1.72,
-    "": 1.2,
-}  # registers of a sum
-_BESIDE = 70  # registers of a thread, beside
-_MEMORY = 227 << 10  # local memory of all groups of a multiprocessor
+# parts are those of warpgroups
+_WGMMA: Menu = (
+    (192, 192, 64, 64, 192, 1, 4), (128, 256, 64, 64, 256, 1, 4), (256, 128, 64, 128, 128, 1, 4),
+    (128, 192, 64, 64, 192, 1, 4), (192, 128, 64, 64, 128, 1, 4), (128, 128, 64, 64, 128, 1, 5),
+    (128, 128, 64, 64, 128, 1, 3), (256, 64, 64, 64, 64, 1, 4), (128, 64, 64, 64, 64, 1, 4),
+    (64, 192, 64, 64, 192, 1, 4), (64, 128, 64, 64, 128, 1, 3), (64, 64, 64, 64, 64, 1, 4),
+    (64, 64, 128, 64, 64, 2, 4), (64, 128, 128, 64, 128, 2, 4), (256, 128, 64, 64, 128, 1, 4),
+    (256, 64, 64, 128, 64, 1, 4), (128, 128, 64, 128, 128, 1, 3), (64, 64, 64, 64, 64, 1, 6),
+    (128, 64, 64, 64, 64, 1, 3), (64, 64, 64, 64, 64, 1, 3), (128, 64, 64, 128, 64, 1, 3),
+)  # fmt: skip
+_WGMMA_SINGLE: Menu = (
+    (192, 96, 32, 64, 96, 1, 2), (128, 128, 32, 64, 128, 1, 2), (192, 64, 32, 64, 64, 1, 2),
+    (128, 128, 32, 64, 64, 1, 2), (128, 64, 32, 64, 64, 1, 2), (64, 64, 32, 64, 64, 1, 2),
+    (64, 64, 32, 64, 64, 1, 6),
+)  # fmt: skip
+_LEAST_COPY = 4  # bytes; fewer are not copied beside the work
 _FEWEST = 8192  # multiplications; below them there is nothing to share
-WARP = 32
-
-
-@dataclass(frozen=True, slots=True)
-class Extents:
-    """What there is to do, in numbers."""
-
-    rows: int
-    columns: int
-    inner: int
-    outer: int
-    size: int  # bytes of an element of the operands
 
 
 def ranked(product: Product, limits: Limits, sizes: Sizes) -> list[tuple[str, Tile]]:
@@ -97,7 +86,7 @@ def ranked(product: Product, limits: Limits, sizes: Sizes) -> list[tuple[str, Ti
     if work * extents.outer < _FEWEST or extents.inner < 8 or extents.rows * extents.columns == 0:
         return []
     found = [
-        (_cycles(extents, units, tile, limits, _local(tile, units, product)), place, units, tile)
+        (cycles(extents, units, tile, limits, _local(tile, units, product)), place, units, tile)
         for place, (units, tile) in enumerate(_all_tiles(product, limits, sizes))
     ]
     found.sort(key=lambda each: each[:2])
@@ -117,12 +106,18 @@ def units_of(product: Product, limits: Limits) -> list[str]:
     if product.contract.dtype != float32 or left != right or limits.capability < 80:
         return [""]
     if left in (float16, bfloat16):
-        return [name for name in (dtype_name(left),) if name in limits.matrices] + [""]
+        return [*_half_units(dtype_name(left), limits), ""]
     if left != float32:
         return [""]
-    if "tfloat32" in limits.matrices:
-        return ["tfloat32"]
-    return ["float32x3", ""]
+    name = "tfloat32" if "tfloat32" in limits.matrices else "float32x3"
+    on_groups = [f"wgmma_{name}"] if limits.capability == WARPGROUPS_OF else []
+    return [*on_groups, name, *([""] if name == "float32x3" else [])]
+
+
+def _half_units(name: str, limits: Limits) -> list[str]:
+    if name not in limits.matrices:
+        return []
+    return [f"wgmma_{name}", name] if limits.capability == WARPGROUPS_OF else [name]
 
 
 def _all_tiles(product: Product, limits: Limits, sizes: Sizes) -> Iterator[tuple[str, Tile]]:
@@ -145,6 +140,8 @@ def _all_tiles(product: Product, limits: Limits, sizes: Sizes) -> Iterator[tuple
 def _menu(units: str) -> Menu:
     if not units:
         return _PLAIN
+    if is_wgmma(units):
+        return _WGMMA if units in ("wgmma_float16", "wgmma_bfloat16") else _WGMMA_SINGLE
     return _HALF if units in ("float16", "bfloat16") else _SINGLE
 
 
@@ -157,7 +154,9 @@ def _fitting(side: Side, free: int, deep: int, product: Product, units: str) -> 
 
 
 def _fits(tile: Tile, units: str, product: Product, limits: Limits) -> bool:
-    threads = tile.threads(bool(units))
+    threads = tile.threads(units)
+    if is_wgmma(units) and not _suits_warpgroups(tile, product):
+        return False
     sides = ((tile.left, tile.rows), (tile.right, tile.columns))
     wide = any(
         (tile.inner if side.along_inner else free) // side.vector > threads for side, free in sides
@@ -169,10 +168,23 @@ def _fits(tile: Tile, units: str, product: Product, limits: Limits) -> bool:
     )
 
 
+def _suits_warpgroups(tile: Tile, product: Product) -> bool:
+    """Whether copies run beside the work, and columns that lie next to each other fill blocks."""
+    size = product.left.buffer.dtype.itemsize
+    if size == 4:
+        return True
+    narrow = any(side.vector * size < _LEAST_COPY for side in (tile.left, tile.right))
+    return not narrow and (tile.right.along_inner or tile.part_columns % 64 == 0)
+
+
 def _local(tile: Tile, units: str, product: Product) -> int:
     """Bytes of local memory, about."""
     size = product.left.buffer.dtype.itemsize if units else product.contract.dtype.itemsize
-    operands = tile.stages * (tile.inner + PAD) * (tile.rows + tile.columns + 2 * PAD) * size
+    lines = tile.rows + tile.columns
+    operands = tile.stages * (tile.inner + PAD) * (lines + 2 * PAD) * size
+    if is_wgmma(units):  # nothing lies beside the operands; parts of float32 lie behind them, twice
+        parts = {"wgmma_float32x3": 4, "wgmma_tfloat32": 2}.get(units, 0)
+        operands = (tile.stages + parts) * tile.inner * lines * size
     sums = tile.slices * tile.rows * (tile.columns + PAD) * product.contract.dtype.itemsize
     places = 4 * tile.rows * len(product.contract.rows)
     return max(operands, sums) + places
@@ -190,35 +202,3 @@ def is_across(contract: Contract) -> bool:
 
 def _symbol(name: str) -> Expr:
     return Expr({(Symbol(name),): 1})
-
-
-def _cycles(extents: Extents, units: str, tile: Tile, limits: Limits, local: int) -> float:
-    """About how long a product takes: as long as all work of a multiprocessor, or as all of its groups' waiting."""
-    groups = -(-extents.rows // tile.rows) * -(-extents.columns // tile.columns) * extents.outer
-    steps = -(-extents.inner // tile.inner)
-    each = -(-groups // limits.units)
-    together = min(_residents(units, tile, local), each)
-    warps = together * tile.threads(bool(units)) / WARP
-    size = extents.size if units else 4
-    moved = (tile.rows + tile.columns) * tile.inner * size
-    read = tile.parts * (tile.part_rows + tile.part_columns) * tile.inner * size
-    read = read // 4 if not units else read  # neighbouring threads read the same
-    work = tile.rows * tile.columns * tile.inner / _RATES[units] * max(1.0, _WARPS / warps)
-    step = max(work, (read + moved) / _LOCAL, moved / _GLOBAL) + _STEP
-    elements = tile.rows * tile.columns
-    sums = elements * (2 + tile.slices) * 4 / _LOCAL + elements * _REST * _rest_share(tile)
-    alone = steps * max(step, _DELAY / (tile.stages - 1)) + _AROUND + sums
-    return max(each * (steps * step + sums), -(-each // together) * alone)
-
-
-def _rest_share(tile: Tile) -> float:
-    """What an element costs after its sum, as part of what it costs alone."""
-    return 0.4 + 0.6 / tile.together
-
-
-def _residents(units: str, tile: Tile, local: int) -> int:
-    """How many groups a multiprocessor holds at a time."""
-    threads = tile.threads(bool(units))
-    sums = tile.part_rows * tile.part_columns // (WARP if units else 1)
-    registers = min(int(sums * _HELD[units]) + _BESIDE, 255)
-    return max(1, min(2048 // threads, 65536 // (registers * threads), _MEMORY // (local + 1024)))

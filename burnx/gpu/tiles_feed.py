@@ -45,9 +45,10 @@ class Feed:
 
     @property
     def is_even(self) -> bool:
-        """Whether every thread has something to load in every turn."""
+        """Whether every thread has something to load in every turn, which is its own."""
         tile = self.frame.tile
-        return (self.free if self.side.along_inner else tile.inner) % self.step == 0
+        lines = self.free if self.side.along_inner else tile.inner
+        return self.frame.threads % self.per == 0 and lines % self.step == 0
 
     @property
     def starts(self) -> int:

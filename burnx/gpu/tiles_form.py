@@ -6,13 +6,28 @@ from dataclasses import astuple, dataclass
 
 from burnx.gpu.tiles_product import Side
 
+WARP, WARPGROUP = 32, 128
+WARPGROUPS_OF = 90  # the only capability whose warpgroups multiply
+
+
+def lanes_of(units: str) -> int:
+    """Threads that take a part together: one, a warp of ``mma``, four warps of ``wgmma``."""
+    if not units:
+        return 1
+    return WARPGROUP if is_wgmma(units) else WARP
+
+
+def is_wgmma(units: str) -> bool:
+    """Whether warpgroups multiply; such units are called by what they multiply behind this word."""
+    return units.startswith("wgmma_")
+
 
 @dataclass(frozen=True, slots=True)
 class Tile:
     """What a group of threads takes of a product, and how.
 
     ``rows``, ``columns``, ``inner``: of the tile that lies in local memory.  ``part_rows``, ``part_columns``: what one
-    thread (with matrix units: one warp) sums up.  ``slices``: how many threads (warps) share the inner extent of one
+    thread (with matrix units: one warp, or warpgroup) sums up.  ``slices``: how many threads (warps, warpgroups) share the inner extent of one
     part.  ``stages``: tiles in local memory at a time.  ``across``: neighbouring threads finish neighbouring columns.
     ``left``, ``right``: how the operands are loaded.  ``together``: neighbouring columns that a thread finishes.
     """
@@ -34,9 +49,9 @@ class Tile:
         """How many parts a tile has."""
         return self.rows // self.part_rows * (self.columns // self.part_columns)
 
-    def threads(self, on_units: bool) -> int:
-        """Threads of a group; on matrix units a warp takes a part."""
-        return self.parts * self.slices * (32 if on_units else 1)
+    def threads(self, units: str) -> int:
+        """Threads of a group."""
+        return self.parts * self.slices * lanes_of(units)
 
     def numbers(self) -> tuple[int, ...]:
         """As ``Form.tile``."""

@@ -125,8 +125,13 @@ def local_array(writer: Writer, type_: str, name: str, size: int) -> None:
     elif size <= STATIC_BYTES:
         writer.line(f"__shared__ __align__(16) {type_} {name}[{count}];")
     else:
-        writer.line("extern __shared__ __align__(16) u8 given_memory[];")
-        writer.line(f"{type_} *const {name} = ({type_} *)given_memory;")
+        given_array(writer, type_, name, 16)
+
+
+def given_array(writer: Writer, type_: str, name: str, alignment: int) -> None:
+    """All memory of a group that is asked for at launch."""
+    writer.line(f"extern __shared__ __align__({alignment}) u8 given_memory[];")
+    writer.line(f"{type_} *const {name} = ({type_} *)given_memory;")
 
 
 def pointer(writer: Writer, buffer: Buffer, place: str, type_: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from burnx.dtype import DType, float32, float64, int32, int64, uint32, uint64
 from burnx.kernels.affine import affine
@@ -54,6 +54,8 @@ def product_of(kernel: Kernel) -> Product | None:
         return None
     contract = body[0]
     sides = walks(contract)
+    if sides is not None:
+        contract = _in_order(contract, *sides)
     if sides is None or contract.packing or contract.dtype not in SUMS:
         return None
     inside = {name for name, _ in (*outer, *contract.rows, contract.column, *contract.inner)}
@@ -61,6 +63,18 @@ def product_of(kernel: Kernel) -> Product | None:
     if any(symbols(extent) & inside for _, extent in extents):
         return None
     return Product(outer, contract, *sides)
+
+
+def _in_order(contract: Contract, left: Walk, right: Walk) -> Contract:
+    """The contraction whose innermost loop steps through the left operand element by element, if one does.
+
+    Where the right one's columns lie next to each other, it does not matter to it.
+    """
+    inner = contract.inner
+    steps = [loop for loop in inner if left.strides[loop[0]] == 1]
+    if not steps or left.strides[inner[-1][0]] == 1 or right.strides[contract.column[0]] != 1:
+        return contract
+    return replace(contract, inner=(*(each for each in inner if each is not steps[0]), steps[0]))
 
 
 def parallel_loops(body: tuple[Statement, ...]) -> tuple[Loops, tuple[Statement, ...]]:

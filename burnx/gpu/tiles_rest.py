@@ -6,96 +6,44 @@ as few words as they fill, and the variables of a row are read once for all of t
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from burnx.gpu.dtypes import memory_type
+from burnx.gpu.neighbours import Run, certain_loads, count_neighbours, is_run, loads_in, moves
 from burnx.gpu.ranges import values_in
 from burnx.gpu.tiles_frame import Frame, name_column, name_row, unrolled
-from burnx.gpu.tiles_product import WIDEST, Product
-from burnx.gpu.writer import unguarded
-from burnx.kernels.affine import affine
-from burnx.kernels.ir import WORKER, WORKERS, Buffer, Let, Load, Store
-from burnx.kernels.spelling import every_node
-from burnx.shape import Dim, evaluate, symbols
+from burnx.gpu.tiles_product import Product
+from burnx.kernels.ir import Let, Load, Store
+from burnx.shape import symbols
 
-MOST = 8  # neighbouring columns of a thread
 AHEAD = 4  # rows of a thread that are loaded for at a time
-WORDS = {2: "u16", 4: "u32", 8: "uint2", 16: "uint4"}  # what so many bytes are moved as
 
 
 # --- columns together -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Run:
-    """A load or a store whose columns lie next to each other."""
-
-    node: Load | Store
-
-    @property
-    def buffer(self) -> Buffer:
-        return self.node.buffer
-
-    @property
-    def index(self) -> Dim:
-        return self.node.index
-
-
 def runs_of(product: Product) -> list[Run]:
     """The loads and stores of neighbouring columns; none if a store is of other elements or its buffer is read."""
-    body = product.contract.body
+    body, contract = product.contract.body, product.contract
     if not all(isinstance(each, (Let, Store)) for each in body):
         return []
+    loops = (*product.outer, *contract.rows, contract.column)
     stores = [each for each in body if isinstance(each, Store)]
     values = [value for each in body for value in values_in(each)]
     stored = {id(each.buffer) for each in stores}
-    if any(isinstance(node, Load) and id(node.buffer) in stored for node in every_node(values)):
+    if any(id(load.buffer) in stored for load in loads_in(values)):
         return []
-    if any(each.combine or not _is_run(product, each.index) for each in stores):
-        return []
-    certain = {key: part for value in values for key, part in unguarded(value).items()}
-    loads = [each for each in certain.values() if isinstance(each, Load)]
-    beside = [each for each in loads if _is_run(product, each.index)]
-    return [*map(Run, stores), *map(Run, beside)]
-
-
-def _is_run(product: Product, index: Dim) -> bool:
-    contract = product.contract
-    loops = (*product.outer, *contract.rows, contract.column)
-    found = affine(index, [name for name, _ in loops])
-    if found is None or any(
-        name[:1] == "@" or name in (WORKER, WORKERS) for name in symbols(index)
-    ):
-        return False
-    return found[0][contract.column[0]] == 1
+    runs: list[Run] = [*stores, *certain_loads(values)]
+    beside = [each for each in runs if is_run(each.index, loops, contract.column[0])]
+    whole = all(each in beside and not each.combine for each in stores)
+    return beside if whole else []
 
 
 def together_of(product: Product, sizes: Mapping[str, int]) -> int:
     """How many neighbouring columns a thread may finish together."""
-    runs, contract = runs_of(product), product.contract
-    if not runs or not all(symbols(run.index) <= _known(product, sizes) for run in runs):
-        return 1
-    rows = (*product.outer, *contract.rows)
-    numbers = [evaluate(contract.column[1], sizes)]
-    for run in runs:
-        found = affine(run.index, [name for name, _ in (*rows, contract.column)])
-        assert found is not None
-        strides, base = found
-        numbers += [
-            evaluate(strides[name], sizes) for name, extent in rows if evaluate(extent, sizes) > 1
-        ]
-        numbers.append(evaluate(base, sizes))
-    least = min(run.buffer.dtype.itemsize for run in runs)
-    return math.gcd(min(MOST, WIDEST // least), *numbers)
-
-
-def _known(product: Product, sizes: Mapping[str, int]) -> set[str]:
-    contract = product.contract
-    names = (*product.outer, *contract.rows, contract.column)
-    return {*sizes, *(name for name, _ in names)}
+    loops = (*product.outer, *product.contract.rows)
+    return count_neighbours(runs_of(product), loops, product.contract.column, sizes)
 
 
 # --- the text -------------------------------------------------------------------------------------------------------
@@ -140,7 +88,7 @@ def _write_element(frame: Frame) -> None:
     if slices > 1:
         writer.line(f"for (i32 slice = 1; slice < {slices}; slice++)")
         writer.line(f"    total += finished[slice * {size} + {at}];")
-    if frame.units == "float32x3":
+    if frame.units.endswith("float32x3"):
         with writer.block("if (total != total)"):
             _write_again(frame, "total")
     _write_body(frame, "total")
@@ -201,7 +149,7 @@ def _rows_ahead(frame: Frame, side: int) -> int:
     rows = {name for name, _ in frame.product.contract.rows}
     turns = -(-frame.tile.rows * side // frame.threads)
     waits = any(
-        isinstance(run.node, Load) and symbols(run.index) & rows for run in runs_of(frame.product)
+        isinstance(run, Load) and symbols(run.index) & rows for run in runs_of(frame.product)
     )
     return min(AHEAD, turns) if waits else 1
 
@@ -211,14 +159,14 @@ def _name_runs(frame: Frame, rows: int) -> list[tuple[str, Run]]:
     writer, found = frame.writer, dict[tuple[int, str, int], str]()
     runs = []
     for run in runs_of(frame.product):
-        key = (id(run.buffer), str(run.index), id(run.node) if isinstance(run.node, Store) else 0)
+        key = (id(run.buffer), str(run.index), id(run) if isinstance(run, Store) else 0)
         if key not in found:
             found[key] = f"run{len(found)}"
             kind = memory_type(run.buffer.dtype)
             writer.line(f"ALIGNED {kind} {found[key]}[{rows}][{frame.tile.together}];")
             writer.line(f"{writer.index_type} {found[key]}_at[{rows}];")
             runs.append((found[key], run))
-        writer.given[id(run.node)] = f"{found[key]}[turn][each]"
+        writer.given[id(run)] = f"{found[key]}[turn][each]"
     return runs
 
 
@@ -227,8 +175,8 @@ def _write_loads(frame: Frame, names: list[tuple[str, Run]]) -> None:
     name_column(frame, "first_column + column")
     for name, run in names:
         frame.writer.line(f"{name}_at[turn] = {frame.writer.dim(run.index)};")
-        if isinstance(run.node, Load):
-            _write_move(frame, name, run.buffer, True)
+        if isinstance(run, Load):
+            _write_move(frame, name, run)
 
 
 def _write_run(frame: Frame, names: list[tuple[str, Run]]) -> None:
@@ -240,19 +188,15 @@ def _write_run(frame: Frame, names: list[tuple[str, Run]]) -> None:
         _write_body(frame, "totals[each]")
     writer.given.clear()
     for name, run in names:
-        if isinstance(run.node, Store):
-            _write_move(frame, name, run.buffer)
+        if isinstance(run, Store):
+            _write_move(frame, name, run)
 
 
-def _write_move(frame: Frame, name: str, buffer: Buffer, loads: bool = False) -> None:
+def _write_move(frame: Frame, name: str, run: Run) -> None:
     """Move a run from memory to registers, or back."""
-    writer, size = frame.writer, buffer.dtype.itemsize
-    whole = frame.tile.together * size
-    word = min(whole, WIDEST)
-    for place in range(whole // word):
-        memory = f"(({'const ' if loads else ''}{WORDS[word]} *)({writer.buffers[id(buffer)]} + {name}_at[turn]))[{place}]"
-        own = f"(({WORDS[word]} *){name}[turn])[{place}]"
-        writer.line(f"{own} = {memory};" if loads else f"{memory} = {own};")
+    address = f"{frame.writer.buffers[id(run.buffer)]} + {name}_at[turn]"
+    for line in moves(f"{name}[turn]", run, address, frame.tile.together):
+        frame.writer.line(line)
 
 
 def _write_totals(frame: Frame) -> None:
@@ -269,7 +213,7 @@ def _write_totals(frame: Frame) -> None:
             _write_read(frame, "more", f"(from + slice * {size})")
             with unrolled(writer, each_head):
                 writer.line("totals[each] += more[each];")
-    if frame.units != "float32x3":
+    if not frame.units.endswith("float32x3"):
         return
     writer.line("bool again = false;")
     with unrolled(writer, each_head):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 MISSING = "NVRTC is not installed: pip install nvidia-cuda-nvrtc"
-ARCHITECTURE = "--gpu-architecture=sm_90"
+ARCHITECTURE = "--gpu-architecture=sm_90a"
 
 
 @cache

@@ -15,6 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from burnx.gpu.code import Code
+from burnx.gpu.dialects import CUDA
+from burnx.gpu.emitter import prelude
+from burnx.gpu.tiles_units import UNITS
+
 Array = np.ndarray[Any, Any]
 COMPILER = shutil.which("g++")
 
@@ -63,7 +68,7 @@ static void go_on()
     enter(next);
 }
 static void __syncthreads() { go_on(); }
-alignas(16) unsigned char given_memory[1 << 18];
+alignas(1024) unsigned char given_memory[1 << 18];
 static inline unsigned int __float_as_uint(float x) { unsigned int y; memcpy(&y, &x, 4); return y; }
 static inline float __uint_as_float(unsigned int x) { float y; memcpy(&y, &x, 4); return y; }
 static inline unsigned long long __double_as_longlong(double x) { unsigned long long y; memcpy(&y, &x, 8); return y; }
@@ -178,6 +183,64 @@ static void split_tfloat32(unsigned int &value, unsigned int &low)
 }
 """
 
+_WARPGROUPS = r"""
+static void show_copies() {}
+static void begin_products() {}
+static void end_products() {}
+template <int ahead> static void wait_for_products() {}
+static int same_in_warp(int value) { return value; }
+template <int turned, int size> static unsigned int element_of(unsigned long long told, int free, int inner)
+{
+    const unsigned int start = (told & 0x3fff) << 4, block = (told >> 16 & 0x3fff) << 4, bunch = (told >> 32 & 0x3fff) << 4;
+    if (told >> 62 != 1) abort();
+    const int line = turned ? inner : free, along = turned ? free : inner, per = 128 / size;
+    if (!turned && along >= per) abort();
+    const unsigned int place = start + line / 8 * bunch + line % 8 * 128 + along / per * block + along % per * size;
+    const unsigned int swizzled = place ^ (place >> 7 & 7) << 4;
+    unsigned int bits = 0;
+    memcpy(&bits, at(swizzled), size);
+    return bits;
+}
+template <int left_turned, int right_turned, int adds, int size, int count, typename F>
+static void multiply_lines(float (&sum)[count], unsigned long long left, unsigned long long right, F number)
+{
+    const int lane = threadIdx.x % 32, first = threadIdx.x / 32 % 4 * 16;
+    for (int place = 0; place < count; place++) {
+        const int row = first + lane / 4 + place / 2 % 2 * 8, column = place / 4 * 8 + lane % 4 * 2 + place % 2;
+        double total = 0;
+        for (int inner = 0; inner < 32 / size; inner++)
+            total += (double)number(element_of<left_turned, size>(left, row, inner))
+                * number(element_of<right_turned, size>(right, column, inner));
+        sum[place] = (adds ? sum[place] : 0) + (float)total;
+    }
+}
+"""
+
+_PRODUCT = """
+template <int left_turned, int right_turned, int adds>
+static void {name}(float (&sum)[{count}], unsigned long long left, unsigned long long right)
+{{ multiply_lines<left_turned, right_turned, adds, {size}>(sum, left, right, {number}); }}
+"""
+_NUMBERS = {
+    "float16": (2, "from_float16"),
+    "bfloat16": (2, "from_bfloat16"),
+    "tfloat32": (4, "[](unsigned int x) { return __uint_as_float(x & 0xffffe000u); }"),
+}
+
+
+def text_of(codes: Sequence[Code]) -> str:
+    """CUDA texts with all that they need, the matrix units' functions left out or written out."""
+    needs = frozenset[str]().union(*(code.needs for code in codes)) - {UNITS}
+    products = [name for name in sorted(needs) if name.startswith("wgmma")]
+    texts = [prelude(CUDA, needs - {*products})]
+    for name in products:
+        _, dtype, columns = name.split("_")
+        size, number = _NUMBERS[dtype]
+        count = int(columns) // 2
+        texts.append(_PRODUCT.format(name=name, count=count, size=size, number=number))
+    return "\n".join([*texts, *(code.text for code in codes)])
+
+
 _TAIL = r"""
 static void (*entry)();
 static void start() { entry(); fibers[running].ended = true; for (;;) go_on(); }
@@ -235,7 +298,7 @@ def build(text: str, names: Sequence[str], kinds: str, folder: Path) -> list[Any
         lines.append(f"{{ {sets} window = 0; launch(call_{name}, groups, threads); }}")
     for old, new in _REPLACED.items():
         text = text.replace(old, new)
-    source = "\n".join([_HEAD, text, _TAIL, *lines]) + "\n"
+    source = "\n".join([_HEAD, _WARPGROUPS, text, _TAIL, *lines]) + "\n"
     stem = hashlib.sha256(source.encode()).hexdigest()[:16]
     path, made = folder / f"{stem}.cpp", folder / f"{stem}.so"
     path.write_text(source)

@@ -106,7 +106,7 @@ def _nvrtc() -> Any:
 
 
 def compile_cuda(codes: Sequence[Code]) -> None:
-    """Compile functions for sm_90; raises AssertionError with the compiler's words."""
+    """Compile functions for sm_90a; raises AssertionError with the compiler's words."""
     needs = frozenset().union(*(code.needs for code in codes))
     compile_text("\n".join([prelude(CUDA, needs), *dict.fromkeys(code.text for code in codes)]))
 
@@ -118,7 +118,7 @@ def compile_text(text: str) -> None:
         return
     program = ctypes.c_void_p()
     library.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"k.cu", 0, None, None)
-    words = [b"--gpu-architecture=compute_90", *(each.encode() for each in CUDA.options)]
+    words = [b"--gpu-architecture=compute_90a", *(each.encode() for each in CUDA.options)]
     options = (ctypes.c_char_p * len(words))(*words)
     status = library.nvrtcCompileProgram(program, len(words), options)
     size = ctypes.c_size_t()

@@ -12,8 +12,7 @@ from burnx.fusion.scheduler import Traits, schedule
 from burnx.fusion.storage import Step, Storage, steps_in
 from burnx.gpu.code import Code, Form
 from burnx.gpu.dialects import CUDA
-from burnx.gpu.emitter import prelude, write
-from burnx.gpu.tiles_units import UNITS
+from burnx.gpu.emitter import write
 from burnx.kernels.ir import Kernel
 from burnx.program import Program
 from burnx.shape import evaluate
@@ -73,8 +72,7 @@ class Stepping:
     ) -> None:
         kernel = step.kernel
         kinds = "p" * len(kernel.buffers) + "i" * len(kernel.sizes) + "p"
-        text = prelude(CUDA, code.needs - {UNITS}) + code.text
-        (function,) = emulated.build(text, [code.name], kinds, self.folder)
+        (function,) = emulated.build(emulated.text_of([code]), [code.name], kinds, self.folder)
         given = [self._memory(storage, memory, sizes).ctypes.data for storage in step.storages]
         error = np.zeros(1, np.int32)
         groups = code.groups(numbers, WORKERS)

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from native_code import run_python
 
-from burnx.errors import DeviceError
-from burnx.runtime.devices.cuda.matrices import KINDS, write_text
+from burnx.errors import DeviceError, UsageError
+from burnx.runtime.devices.cuda.matrices import KINDS, find_matrices, write_group_text, write_text
 from burnx.runtime.devices.gpu.binaries import load_or_build, name_binary
 from tests.unit.gpu.opencl_bench import compile_text
 
@@ -171,16 +171,30 @@ def cupy(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_a_cubin_is_compiled_once_for_an_architecture(cupy: list[str], cache: Path) -> None:
     from burnx.runtime.devices.cuda.modules import load_function, make_stamp
 
-    for capability in (90, 90, 80):
+    for capability, architecture in ((90, "90a"), (90, "90a"), (80, "80")):
         name, image = load_function("text", "f", make_stamp(capability), "cuda:0")
-        assert name == "f" and f"-arch=sm_{capability}".encode() in image
+        assert name == "f" and f"-arch=sm_{architecture}".encode() in image
     assert cupy == ["compiled", "destroyed"] * 2
     assert sorted(each.suffix for each in cache.iterdir()) == [".cubin", ".cubin"]
+
+
+@pytest.mark.parametrize(("asked", "extra"), [("", set()), ("0", set()), ("1", {"tfloat32"})])
+def test_tf32_is_used_where_it_is_asked_for(asked: str, extra: set[str], monkeypatch: Any) -> None:
+    monkeypatch.setenv("BURNX_TF32", asked)
+    assert find_matrices(90) == {"float16", "bfloat16", *extra}
+    assert find_matrices(75) == set()
+
+
+def test_what_else_is_asked_of_tf32_is_an_error(monkeypatch: Any) -> None:
+    monkeypatch.setenv("BURNX_TF32", "yes")
+    with pytest.raises(UsageError, match="BURNX_TF32 is 1"):
+        find_matrices(90)
 
 
 @pytest.mark.parametrize("dtype", KINDS)
 def test_what_measures_matrix_units_is_cuda(dtype: str) -> None:
     compile_text(write_text(KINDS[dtype]))
+    compile_text(write_group_text(dtype))
 
 
 def test_what_nvrtc_says_is_said(cupy: list[str]) -> None:

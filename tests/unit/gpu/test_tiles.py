@@ -14,9 +14,9 @@ from burnx.dtype import bfloat16, float16, float32, float64, int8, int32, int64
 from burnx.gpu import tiles
 from burnx.gpu.code import Form, Limits
 from burnx.gpu.dialects import CUDA
-from burnx.gpu.emitter import prelude, write
+from burnx.gpu.emitter import write
 from burnx.gpu.tiles import fit_tiles
-from burnx.gpu.tiles_units import UNITS
+from burnx.gpu.tiles_form import is_wgmma
 from burnx.kernels.ir import Kernel
 from tests.unit.gpu import emulated
 from tests.unit.gpu.opencl_bench import Built, compile_cuda
@@ -89,8 +89,7 @@ def run_emulated(case: Case, forms: list[Form], folder: Any, arrays: Any = None)
     """The results of CUDA texts on the CPU."""
     kernel = case.kernel()
     codes = [write(kernel, CUDA, form) for form in forms]
-    needs = frozenset().union(*(code.needs for code in codes)) - {UNITS}
-    text = "\n".join([prelude(CUDA, needs), *(code.text for code in codes)])
+    text = emulated.text_of(codes)
     kinds = "p" * len(kernel.buffers) + "i" * len(kernel.sizes) + "p"
     functions = emulated.build(text, [code.name for code in codes], kinds, folder)
     numbers = [case.numbers()[name] for name in kernel.sizes]
@@ -116,12 +115,67 @@ def test_every_tile(operands, turns, tmp_path):
     for first, each in enumerate(extents, TURNS.index(turns)):
         case = Case(*each, operands, float32, *turns, result_turned=turns[0])
         forms = every_form(case, H200)
-        assert len({form.matrices for form in forms}) == 2
+        suits = len({form.matrices for form in forms}) == 3
+        assert suits or each[1:] == (40, 51, 46) or operands != float32
         assert len(forms) >= 30
         _, wanted = case.arrays()
         forms = forms[first % 4 :: 4]
         for form, found in zip(forms, run_emulated(case, forms, tmp_path), strict=True):
             np.testing.assert_array_equal(found, wanted, err_msg=str(form))
+
+
+@pytest.mark.long
+@pytest.mark.skipif(emulated.COMPILER is None, reason="there is no g++")
+@pytest.mark.parametrize("turns", TURNS)
+def test_every_tile_of_tfloat32(turns, tmp_path):
+    asked = replace(H200, matrices=H200.matrices | {"tfloat32"})
+    case = Case(1, 200, 136, 72, float32, float32, *turns)
+    forms = every_form(case, asked)
+    assert {form.matrices for form in forms} == {"tfloat32", "wgmma_tfloat32"}
+    _, wanted = case.arrays()
+    for form, found in zip(forms, run_emulated(case, forms, tmp_path), strict=True):
+        np.testing.assert_array_equal(found, wanted, err_msg=str(form))
+
+
+@pytest.mark.skipif(emulated.COMPILER is None, reason="there is no g++")
+@pytest.mark.parametrize(
+    ("operands", "turns"), [*zip((float16, bfloat16), TURNS[1:], strict=False), (float32, TURNS[2])]
+)
+def test_warpgroups(operands, turns, tmp_path):
+    """A few tiles, with more stages than there are and edges in every direction."""
+    case = Case(2, 130, 200, 152, operands, float32, *turns, result_turned=turns[0])
+    forms = [form for form in every_form(case, H200) if is_wgmma(form.matrices)][::6]
+    _, wanted = case.arrays()
+    for form, found in zip(forms, run_emulated(case, forms, tmp_path), strict=True):
+        np.testing.assert_array_equal(found, wanted, err_msg=str(form))
+
+
+def test_warpgroups_are_of_capability_90_alone():
+    case = Case(1, 512, 512, 512, float16)
+    for capability, expected in ((80, False), (89, False), (90, True), (100, False)):
+        forms = every_form(case, replace(H200, capability=capability))
+        assert any(is_wgmma(form.matrices) for form in forms) == expected
+        assert any(form.matrices == "float16" for form in forms)
+
+
+def test_operands_that_are_loaded_one_by_one_are_left_to_warps():
+    case = Case(1, 515, 513, 517, float16)
+    units = {form.matrices for form in every_form(case, H200)}
+    assert units == {"float16", ""}
+
+
+@pytest.mark.parametrize("operands", [float16, bfloat16])
+def test_not_a_number_and_infinity_reach_the_result_of_warpgroups(operands, tmp_path):
+    if emulated.COMPILER is None:
+        pytest.skip("there is no g++")
+    case = Case(1, 128, 128, 128, operands)
+    arrays, _ = case.arrays()
+    arrays[0].reshape(128, 128)[3, 5], arrays[0].reshape(128, 128)[70, 9] = np.inf, np.nan
+    form = next(each for each in every_form(case, H200) if is_wgmma(each.matrices))
+    (found,) = run_emulated(case, [form], tmp_path, arrays)
+    with np.errstate(invalid="ignore"):
+        wanted = np.matmul(*(each.astype(np.float32) for each in arrays[:2])) + arrays[2]
+    np.testing.assert_array_equal(found, wanted)
 
 
 @pytest.mark.parametrize("operands", [float16, float32, float64])

@@ -18,7 +18,7 @@ from burnx.gpu.dialects import CUDA, Dialect
 from burnx.runtime.device_array import DeviceArray
 from burnx.runtime.devices.cuda import cublas, exchange
 from burnx.runtime.devices.cuda.listing import find_cuda
-from burnx.runtime.devices.cuda.matrices import measure_matrices
+from burnx.runtime.devices.cuda.matrices import find_matrices, measure_matrices
 from burnx.runtime.devices.cuda.modules import (
     allow_shared,
     hold_function,
@@ -88,13 +88,14 @@ class Cuda:
             self.stream = cupy.cuda.Stream(non_blocking=True)
         found = cupy.cuda.runtime.getDeviceProperties(self.number)
         self.about = found["name"].decode()
+        capability = found["major"] * 10 + found["minor"]
         self.limits = Limits(
             threads=1024,
             local_bytes=found["sharedMemPerBlockOptin"],
             warp=32,
             units=found["multiProcessorCount"],
-            matrices=frozenset(("float16", "bfloat16")) if found["major"] >= 8 else frozenset(),
-            capability=found["major"] * 10 + found["minor"],
+            matrices=find_matrices(capability),
+            capability=capability,
         )
         self.workers = found["multiProcessorCount"] * WORKERS_OF_A_UNIT
 
@@ -113,6 +114,7 @@ class Cuda:
             version = str(cupy.cuda.runtime.driverGetVersion())
             self.known = {**make_stamp(self.limits.capability), "device": self.about}
             self.known |= {"driver": version, **self.libraries}
+            self.known["matrices"] = " ".join(sorted(self.limits.matrices))
         return self.known
 
     @property

@@ -7,6 +7,7 @@ from typing import Any
 
 from burnx.errors import DeviceError
 from burnx.gpu.dialects import CUDA
+from burnx.gpu.tiles_form import WARPGROUPS_OF
 from burnx.runtime.devices.gpu.binaries import load_or_build, name_binary
 
 OPTIONS = CUDA.options
@@ -17,7 +18,8 @@ def make_stamp(capability: int) -> dict[str, str]:
     from cupy.cuda import nvrtc
 
     major, minor = nvrtc.getVersion()
-    return {"for": "cuda", "arch": f"sm_{capability}", "nvrtc": f"{major}.{minor}"}
+    arch = f"sm_{capability}{'a' if capability == WARPGROUPS_OF else ''}"
+    return {"for": "cuda", "arch": arch, "nvrtc": f"{major}.{minor}"}
 
 
 def load_function(text: str, function: str, stamp: dict[str, str], name: str) -> Any:
