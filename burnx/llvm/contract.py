@@ -1,7 +1,7 @@
 """``Contract``: matrix products and convolutions, with what follows them worked out tile by tile.
 
 Rows are cut into blocks that stay in cache, columns into panels as wide as a few registers.  A chunk is one block and a
-group of panels; threads take chunks as they come.  Inside a chunk: panel by panel, a few rows at a time, sums in
+group of panels; a thread has its own (``contract_chunks``).  Inside a chunk: panel by panel, a few rows at a time, sums in
 registers over all of k.  From there ``body`` takes them at once where it is light and the tile whole; else they go over
 a small buffer on the stack to a ``body`` that is written once.  So every sum is added in one order whatever the number
 of threads.
