@@ -47,13 +47,15 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"{name}: not exported: {reason}", flush=True)
         rows = [{**row, "scratch": scratch} for row in _rows(options, files)]
         print(HEAD, flush=True)
-        results = []
+        machine, results = _machine(), []
         for found in _measure_all(rows, options):
             results.append(found)
             print(_line(found), flush=True)
-    if options.json is not None:
-        report = {"machine": _machine(), "rows": results}
-        options.json.write_text(json.dumps(report, indent=1) + "\n")
+            if (
+                options.json is not None
+            ):  # after each row: a machine that is taken away loses no row
+                report = {"machine": machine, "rows": results}
+                options.json.write_text(json.dumps(report, indent=1) + "\n")
     return 0 if results and not any(row.get("errors") for row in results) else 1
 
 
