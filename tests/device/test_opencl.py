@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from burnx.conformance.tolerance import close
 from burnx.errors import BurnxError, DeviceError, InputError
 from burnx.runtime.device import devices
 from burnx.runtime.device_array import DeviceArray
+from burnx.runtime.devices.opencl.programs import EXACT, options_of
 
 DEVICE = "opencl:0"
 HERE = any(each.name == DEVICE for each in devices())
@@ -288,3 +290,12 @@ def test_a_name_of_no_device_is_told() -> None:
     for name in ("opencl:99", "opencl:x", "tpu"):
         with pytest.raises(BurnxError, match="there is no device"):
             burnx.Device(name)
+
+
+def test_quotients_are_rounded_as_elsewhere_where_the_device_can() -> None:
+    import pyopencl
+
+    exact = pyopencl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
+    able = types.SimpleNamespace(single_fp_config=exact | 1)
+    unable = types.SimpleNamespace(single_fp_config=1)
+    assert (EXACT in options_of(able), EXACT in options_of(unable)) == (True, False)
