@@ -1,4 +1,4 @@
-"""How far onnxruntime is from itself: the same file at each optimisation level, and with weights moved a hair.
+"""How far an engine is from itself: the same file with weights moved a hair, and at each optimisation level.
 
 Rounding to 8 bits turns a last bit that differs into a whole step, which later layers amplify.
 Entries of ``handed.json`` with "spread" are models where that happens; the text says how.
@@ -6,7 +6,7 @@ Entries of ``handed.json`` with "spread" are models where that happens; the text
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,16 @@ SEEDS = range(6)
 
 def own_spread(path: Path, inputs: Mapping[str, Any]) -> dict[str, float]:
     """The largest distance between any two of onnxruntime's own answers, for each output."""
-    answers = list(answers_of(path, inputs))
+    return _widest(list(answers_of(path, inputs)))
+
+
+def spread_when_moved(path: Path, run: Callable[[bytes], Values]) -> dict[str, float]:
+    """The largest distance between any two answers of one engine to the file and to moved weights, for each output."""
+    data = path.read_bytes()
+    return _widest([run(data), *(run(with_moved_vectors(data, seed)) for seed in SEEDS)])
+
+
+def _widest(answers: Sequence[Values]) -> dict[str, float]:
     return {
         name: max(distance(a[name], b[name]) for a, b in combinations(answers, 2))
         for name in answers[0]
