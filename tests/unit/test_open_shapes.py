@@ -85,7 +85,7 @@ def faults(case: Case) -> Iterator[str]:
 
 @pytest.mark.parametrize(
     "part",
-    [pytest.param(n, marks=[pytest.mark.suite] if n % 8 else []) for n in range(PARTS)],
+    [pytest.param(n, marks=[pytest.mark.long] if n % 8 else []) for n in range(PARTS)],
 )
 def test_what_is_said_of_inputs_changes_no_result(part: int) -> None:
     cases = chosen_cases()[part::PARTS]
