@@ -5,11 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
-from typing import TypeVar
 
-from burnx.capture.flow_syntax import SCOPES, has
+from burnx.capture.flow_syntax import SCOPES, has, placed
 
-Made = TypeVar("Made", bound=ast.AST)
 RUNTIME = "_burnx_flow"
 _NOT_MOVED = {
     ast.NamedExpr: "it assigns a name",
@@ -45,7 +43,7 @@ def called(function: str, *args: ast.expr) -> ast.Call:
 def guarded(file: str, node: ast.AST, test: ast.expr, word: str, reason: str) -> ast.expr:
     """A condition that stays Python's: a tensor there is refused, and ``reason`` says why."""
     place = ast.Constant(f"{file}:{getattr(node, 'lineno', test.lineno)}")
-    return _at(test, called("plain", place, ast.Constant(word), ast.Constant(reason), test))
+    return placed(test, called("plain", place, ast.Constant(word), ast.Constant(reason), test))
 
 
 class Conditions(ast.NodeTransformer):
@@ -61,7 +59,7 @@ class Conditions(ast.NodeTransformer):
             node.test = guarded(self.file, node, node.test, "if else", stays)
             return node
         sides = (_later(node.body), _later(node.orelse))
-        return _at(node, called("choose", self._place(node), node.test, *sides))
+        return placed(node, called("choose", self._place(node), node.test, *sides))
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         stays, certain = _reason(node), all(_cannot_fail(each) for each in node.values[1:])
@@ -73,13 +71,13 @@ class Conditions(ast.NodeTransformer):
             node.values = [*asked, node.values[-1]]
             return node
         values = [_later(each) for each in node.values]
-        return _at(node, called(function, self._place(node), ast.Constant(certain), *values))
+        return placed(node, called(function, self._place(node), ast.Constant(certain), *values))
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
         self.generic_visit(node)
         if not isinstance(node.op, ast.Not):
             return node
-        return _at(node, called("negation", self._place(node), node.operand))
+        return placed(node, called("negation", self._place(node), node.operand))
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         """``a < b < c`` is ``a < b and b < c``; what is no name is worked out once, before."""
@@ -96,16 +94,16 @@ class Conditions(ast.NodeTransformer):
         decided = self._chain(node, names, [names[1], node.comparators[1]])
         held = ast.Lambda(arguments(_HELD), decided)
         given = [self.visit(each) for each in (node.left, *middle)]
-        return _at(node, ast.Call(held, given, []))
+        return placed(node, ast.Call(held, given, []))
 
     def _chain(
         self, node: ast.Compare, lefts: Sequence[ast.expr], rights: Sequence[ast.expr]
     ) -> ast.expr:
         parts: list[ast.expr] = [
-            _at(node, ast.Compare(deepcopy(left), [op], [deepcopy(right)]))
+            placed(node, ast.Compare(deepcopy(left), [op], [deepcopy(right)]))
             for left, op, right in zip(lefts, node.ops, rights, strict=True)
         ]
-        return self.visit_BoolOp(_at(node, ast.BoolOp(ast.And(), parts)))
+        return self.visit_BoolOp(placed(node, ast.BoolOp(ast.And(), parts)))
 
     def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
         self.generic_visit(node)
@@ -130,7 +128,7 @@ def _reason(node: ast.expr) -> str:
 
 
 def _later(value: ast.expr) -> ast.expr:
-    return _at(value, ast.Lambda(arguments(()), value))
+    return placed(value, ast.Lambda(arguments(()), value))
 
 
 def arguments(names: Iterable[str]) -> ast.arguments:
@@ -144,7 +142,3 @@ def _cannot_fail(node: ast.expr) -> bool:
         isinstance(each, _CANNOT_FAIL) and not isinstance(each, _MAY_FAIL)
         for each in ast.walk(node)
     )
-
-
-def _at(where: ast.AST, made: Made) -> Made:
-    return ast.fix_missing_locations(ast.copy_location(made, where))

@@ -14,7 +14,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from burnx.capture.flow_syntax import has
+from burnx.capture.flow_syntax import has, placed
 
 Body = list[ast.stmt]
 
@@ -90,4 +90,4 @@ def _broken(last: ast.If, test: ast.expr, rest: Sequence[ast.stmt], flag: str) -
 
 def _set(flag: str, value: ast.expr, where: ast.AST) -> ast.stmt:
     made = ast.Assign([ast.Name(flag, ast.Store())], value)
-    return ast.fix_missing_locations(ast.copy_location(made, where))
+    return placed(where, made)

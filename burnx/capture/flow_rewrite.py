@@ -17,11 +17,12 @@ import ast
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 from burnx.capture.flow_conditions import Conditions, arguments, called, guarded
 from burnx.capture.flow_jumps import moved_in, only_at_ends, without_jumps
 from burnx.capture.flow_syntax import (
+    Made,
     Targets,
     changes,
     grown,
@@ -31,11 +32,11 @@ from burnx.capture.flow_syntax import (
     live_at_head,
     live_at_start,
     parameters,
+    placed,
     reads,
     stores,
 )
 
-Made = TypeVar("Made", bound=ast.AST)
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _NO_FUNCTION = {ast.Yield: "yield", ast.YieldFrom: "yield", ast.Await: "await", ast.Delete: "del"}
 
@@ -93,8 +94,7 @@ class Rewriter:
             stmt.test = guarded(self.file, stmt, stmt.test, "assert", "a graph cannot fail")
         self._inner_blocks(stmt, after, targets)
         for handler in getattr(stmt, "handlers", ()):
-            again = ast.copy_location(ast.Expr(called("unless_refused")), handler)
-            handler.body.insert(0, ast.fix_missing_locations(again))
+            handler.body.insert(0, placed(handler, ast.Expr(called("unless_refused"))))
         if isinstance(stmt, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Import, ast.ImportFrom)):
             if not isinstance(stmt, ast.AnnAssign) or stmt.value is not None:
                 self.bound |= stores(stmt)
@@ -289,7 +289,7 @@ _OVER = frozenset(["range", "zip", "enumerate", "reversed"])
 
 
 def _placed(where: ast.AST, *nodes: Made) -> list[Made]:
-    return [ast.fix_missing_locations(ast.copy_location(each, where)) for each in nodes]
+    return [placed(where, each) for each in nodes]
 
 
 def _dropped(name: str) -> ast.stmt:

@@ -6,6 +6,7 @@ import ast
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -15,6 +16,14 @@ CHANGES = frozenset(
     ["append", "extend", "insert", "pop", "remove", "clear", "update", "add", "setdefault", "sort"]
 )
 Nodes = ast.AST | Sequence[ast.AST]
+Made = TypeVar("Made", bound=ast.AST)
+
+
+def placed(where: ast.AST, made: Made) -> Made:
+    """A node that is new, at the place where another one begins: Python says of a call the line where it ends."""
+    ast.copy_location(made, where)
+    made.end_lineno, made.end_col_offset = made.lineno, made.col_offset  # type: ignore[attr-defined]
+    return ast.fix_missing_locations(made)
 
 
 def _children(nodes: Nodes) -> Iterator[ast.AST]:

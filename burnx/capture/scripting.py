@@ -70,7 +70,7 @@ def _syntax(function: FunctionType) -> Function:
 def _compiled(function: FunctionType, tree: Function) -> CodeType:
     """The code of a rewritten function."""
     code = function.__code__
-    tree.decorator_list, tree.returns = [], None
+    tree.returns = None  # decorators stay, unused: they say where the code begins
     for given in ast.walk(tree.args):
         if isinstance(given, ast.arg):
             given.annotation = None
@@ -84,7 +84,7 @@ def _compiled(function: FunctionType, tree: Function) -> CodeType:
     flags = code.co_flags & _FUTURES
     whole = compile(module, code.co_filename, "exec", flags=flags, dont_inherit=True)
     found = _marked(_code_named(_code_named(whole, _FACTORY), code.co_name))
-    return found.replace(co_qualname=code.co_qualname, co_firstlineno=code.co_firstlineno)
+    return found.replace(co_qualname=code.co_qualname)
 
 
 def _code_named(code: CodeType, name: str) -> CodeType:

@@ -12,6 +12,7 @@ import pytest
 
 import burnx
 from burnx import ops
+from burnx.graph import Graph
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3) - 1
 N = np.array(3, np.int64)
@@ -271,3 +272,40 @@ def test_a_size_that_is_open_counts_the_turns(tmp_path: Path) -> None:
     total, count = onnxruntime.InferenceSession(path).run(None, {"x": np.ones((5, 3), np.float32)})
     np.testing.assert_array_equal(total, [6, 6, 6])
     assert count == 5
+
+
+def test_nodes_are_placed_where_their_expressions_begin(tmp_path: Path) -> None:
+    path = tmp_path / "placed.py"
+    path.write_text(
+        """import burnx
+from burnx import Input, Tensor, nn, ops
+
+
+class Model(nn.Module):
+    inputs = (Input("x", "float32", ("n",)),)
+
+    @burnx.script
+    def forward(self, x: Tensor) -> Tensor:
+        y = ops.neg(x)
+        if (
+            y.max() > 1
+            and y.min() < 0
+        ):
+            y = ops.abs(
+                y,
+            )
+        else:
+            y = ops.exp(y)
+        return ops.sqrt(y)
+"""
+    )
+    lines = dict[str, str]()
+    graphs = [burnx.load(f"{path}:Model").graph]
+    for graph in graphs:
+        for node in graph.nodes:
+            lines.setdefault(node.operator, node.line)
+            graphs += [each for each in node.attributes.values() if isinstance(each, Graph)]
+    expected = {"Neg": 10, "If": 12, "Abs": 15, "Exp": 19, "Sqrt": 20}
+    assert {name: lines[name] for name in expected} == {
+        name: f"placed.py:{line}" for name, line in expected.items()
+    }

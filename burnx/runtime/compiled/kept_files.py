@@ -43,11 +43,6 @@ class KeptFiles:
         found = self._read(name)
         return None if found is None else found[1]
 
-    def read_about(self, name: str) -> About | None:
-        """What an entry was made for; None if there is none that can be trusted."""
-        found = self._read(name)
-        return None if found is None else about_of(found[0])
-
     def _read(self, name: str) -> tuple[bytes, bytes] | None:
         try:
             with open_ours(os.path.join(self.folder, name)) as file:
