@@ -36,6 +36,7 @@ LIMITS = {
 EXCEPTIONS = (
     ("burnx", "all", "a compiler of kernels beside the importer, the generator and the exporter"),
     ("burnx/gpu", "room", "a product is written for threads, for warps and for warpgroups"),
+    ("burnx/llvm", "room", "a product is written for vectors, for bytes and for a matrix unit"),
     ("burnx/ops", "room", "one small file for each family of the standard's 240 operators"),
     ("burnx/ops/*", "parameters", "an operator's signature is the standard's schema"),
     ("burnx/primitives/*", "parameters", "a primitive's function takes its attributes"),

@@ -26,7 +26,10 @@ Array = np.ndarray[Any, Any]
 
 # what a packing's element is called -> how many k lie together
 _TOGETHER = {"8x2": 2, "8x4": 4, "8p4": 4, "8t4": 4}
-SQUARE_ROWS = 16  # of a register of processors that multiply squares
+SQUARE_ROWS, SQUARE_BYTES = (
+    16,
+    64,
+)  # of a register of processors that multiply squares, and of one of its rows
 PAIR_MOST = 128  # two weights together: 255 times that are held by 16 bits
 HEAD_BYTES = 64
 SPILLED_MOST = 2  # one group in so many: more are as slow as pairs of 16-bit numbers

@@ -165,7 +165,7 @@ def _emit_lookup(context: Context, statement: Lookup, lanes: int) -> None:
 
 def _emit_contract(context: Context, statement: Contract, lanes: int) -> None:
     try:
-        from burnx.llvm.contract import emit_contract
+        from burnx.llvm.contractions.contract import emit_contract
     except ImportError:
         raise Unsupported("this emitter has no code for Contract") from None
     emit_contract(context, statement)

@@ -10,7 +10,7 @@ class Target:
     """``vector_bytes`` is the width of a register, ``registers`` how many vector registers there are.
 
     ``int8`` says how bytes are multiplied: "amx" (squares of them, and as with "vnni"), "vnni" (4 bytes at once with 32-bit sums), "dot" (the same on ARM),
-    "madd" (pairs of 16-bit numbers, x86 without VNNI) or "".
+    "madd" (pairs of 16-bit numbers, x86 without VNNI) or "".  ``bfloat16`` is "amx" where squares of it are multiplied.
     """
 
     triple: str
@@ -19,6 +19,7 @@ class Target:
     vector_bytes: int
     registers: int
     int8: str
+    bfloat16: str = ""
 
     @property
     def lanes(self) -> int:
@@ -36,7 +37,8 @@ def describe(triple: str, cpu: str, features: set[str], flags: str) -> Target:
     if not triple.startswith(("x86_64", "amd64")):
         return Target(triple, cpu, flags, 16, 32, "")
     if {"avx512f", "avx512vl", "avx512bw", "avx512dq"} <= features:
-        return Target(triple, cpu, flags, 64, 32, _find_int8(features))
+        bfloat16 = "amx" if {"amx-tile", "amx-bf16"} <= features else ""
+        return Target(triple, cpu, flags, 64, 32, _find_int8(features), bfloat16)
     if {"avx2", "fma"} <= features:
         return Target(triple, cpu, flags, 32, 16, "madd")
     return Target(triple, cpu, flags, 16, 16, "madd")

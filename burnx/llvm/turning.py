@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from burnx.kernels.ir import Inside, Load, Loop, Position, Store
 from burnx.llvm.context import Context
-from burnx.llvm.contract_rows import count_loop
-from burnx.llvm.contract_transpose import transpose
+from burnx.llvm.contractions.rows import count_loop
+from burnx.llvm.contractions.transpose import transpose
 from burnx.llvm.dtypes import size_bytes
 from burnx.llvm.literals import widen
 from burnx.llvm.memory import store, to_memory

@@ -11,7 +11,7 @@ import numpy as np
 
 from burnx.dtype import DType
 from burnx.kernels.ir import Kernel
-from burnx.llvm.contract_chunks import COUNTER_BYTES
+from burnx.llvm.contractions.chunks import COUNTER_BYTES
 from burnx.llvm.emitter import emit
 from burnx.runtime.devices.cpu.compile import Loaded, compile_object, load_object
 from burnx.runtime.devices.cpu.target import find_target

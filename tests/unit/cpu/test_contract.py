@@ -28,7 +28,7 @@ from burnx.kernels.ir import (
     Store,
 )
 from burnx.kernels.packing import pack
-from burnx.llvm.contract_plan import choose_packing
+from burnx.llvm.contractions.plan import choose_packing
 from burnx.llvm.emitter import Unsupported, emit
 from burnx.llvm.target import describe
 from burnx.runtime.devices.cpu import target as processor

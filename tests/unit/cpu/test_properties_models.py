@@ -19,7 +19,7 @@ from burnx.importer.onnx_file import read_model
 from burnx.importer.onnx_graph import import_graph
 from burnx.kernels.clike import clike
 from burnx.kernels.text import kernel_text
-from burnx.llvm.contract_plan import choose_packing
+from burnx.llvm.contractions.plan import choose_packing
 from burnx.llvm.emitter import emit
 from burnx.llvm.target import Target, describe
 from burnx.lowering import lower

@@ -13,7 +13,7 @@ import burnx
 from burnx import nn, ops
 from burnx.dtype import float32, int8, int32, uint8
 from burnx.kernels.packing import panel_width
-from burnx.llvm.contract_plan import choose_packing, offer_packings
+from burnx.llvm.contractions.plan import choose_packing, offer_packings
 from burnx.runtime.devices.cpu import tuning
 from burnx.runtime.devices.cpu.choices import PLAIN, Choices
 from burnx.runtime.devices.cpu.results import results_of, tuning_stamp

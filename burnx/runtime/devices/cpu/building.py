@@ -86,7 +86,7 @@ def _align_constants(steps: Sequence[Any]) -> None:
 def emitter_stamp() -> str:
     """Which emitter this is: objects of another one are not taken from the cache."""
     made = sha256()
-    for file in sorted(Path(llvm.__file__).parent.glob("*.py")):
+    for file in sorted(Path(llvm.__file__).parent.rglob("*.py")):
         made.update(file.name.encode() + file.read_bytes())
     return made.hexdigest() + "\n"
 

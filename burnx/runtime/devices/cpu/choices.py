@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from burnx.dtype import DType, dtype_name
 from burnx.kernels.winograd import SCHEMES, Scheme, choose_scheme, fits
-from burnx.llvm.contract_plan import choose_packing, offer_packings
+from burnx.llvm.contractions.plan import choose_packing, offer_packings
 from burnx.llvm.target import Target
 from burnx.runtime.devices.cpu.results import results_of
 

@@ -47,8 +47,8 @@ def find_target(name: str | None = None) -> Target:
 def _find_host() -> Target:
     """This machine's processor; without its matrix unit where the system does not let this process use it."""
     found = _describe_host()
-    if found.int8 == "amx" and not _may_use_squares():
-        return replace(found, int8="vnni")
+    if "amx" in (found.int8, found.bfloat16) and not _may_use_squares():
+        return replace(found, int8="vnni" if found.int8 == "amx" else found.int8, bfloat16="")
     return found
 
 
@@ -119,7 +119,7 @@ def describe_named(triple: str, cpu: str) -> Target:
     if any(part in cpu for part in ("icelake", "sapphire", "znver4", "znver5", "cascadelake")):
         features.add("avx512vnni")
     if "sapphire" in cpu:
-        features |= {"amx-tile", "amx-int8"}
+        features |= {"amx-tile", "amx-int8", "amx-bf16"}
     return describe(triple, cpu, features, "")
 
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from burnx.dtype import dtype_name
-from burnx.llvm import contract_int8
-from burnx.llvm.contract_numbers import (
+from burnx.llvm.contractions import int8
+from burnx.llvm.contractions.numbers import (
     Numbers,
     load,
     multiply_add,
     vector,
 )
-from burnx.llvm.contract_rows import count_loop
+from burnx.llvm.contractions.rows import count_loop
 from burnx.llvm.writer import Ssa, Writer, integer
 
 LINE_BYTES = 64
@@ -250,20 +250,20 @@ def _emit_turn(
 def _left(writer: Writer, tile: Tile, pointer: Ssa) -> Ssa:
     numbers = tile.numbers
     if numbers.together > 1:
-        return contract_int8.left_factor(writer, pointer, tile.lanes)
+        return int8.left_factor(writer, pointer, tile.lanes)
     return writer.splat(load(writer, pointer, numbers.left, numbers.total, 1), tile.lanes)
 
 
 def _right(writer: Writer, tile: Tile, pointer: Ssa) -> Ssa:
     numbers = tile.numbers
     if numbers.together > 1:
-        return contract_int8.right_factor(writer, numbers, pointer, tile.lanes)
+        return int8.right_factor(writer, numbers, pointer, tile.lanes)
     return load(writer, pointer, numbers.right, numbers.total, tile.lanes)
 
 
 def _multiply_add(writer: Writer, tile: Tile, factors: tuple[Ssa, Ssa], total: Ssa) -> Ssa:
     if tile.numbers.together > 1:
-        return contract_int8.multiply_add(writer, tile.numbers, factors, total, tile.lanes)
+        return int8.multiply_add(writer, tile.numbers, factors, total, tile.lanes)
     return multiply_add(writer, *factors, total)
 
 

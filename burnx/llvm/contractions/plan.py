@@ -14,12 +14,20 @@ from burnx.kernels.packing import (
     squares,
     together,
 )
-from burnx.llvm import contract_amx
 from burnx.llvm.context import Context, Unsupported
-from burnx.llvm.contract_int8 import STEP_BYTES, byte_packings
-from burnx.llvm.contract_numbers import Numbers, check_numbers
-from burnx.llvm.contract_rows import TABLE_ROWS
+from burnx.llvm.contractions import amx
+from burnx.llvm.contractions.int8 import STEP_BYTES, byte_packings
+from burnx.llvm.contractions.numbers import Numbers, check_numbers
+from burnx.llvm.contractions.rows import TABLE_ROWS
+from burnx.llvm.contractions.square_sizes import HEIGHT as SQUARE_HEIGHT
+from burnx.llvm.contractions.square_sizes import (
+    MOST_VECTORS,
+    SquareSizes,
+    multiplies_cut,
+    plan_squares,
+)
 from burnx.llvm.target import Target
+from burnx.llvm.whole import divide_down, divide_up, greatest, least, multiply_all
 from burnx.llvm.writer import Ssa, Writer, integer
 
 LOWEST = 4  # rows of a tile; fewer would not keep the multipliers busy
@@ -40,6 +48,7 @@ class Plan:
     lanes: int
     vectors: int
     heights: tuple[int, ...]  # rows of tiles, the highest first
+    cuts: bool = False  # whether numbers may be cut for the matrix unit
 
     @property
     def rows(self) -> int:
@@ -76,6 +85,7 @@ class Sizes:
     groups: Ssa  # groups of panels
     group: Ssa  # panels of a group
     chunks: Ssa
+    squares: SquareSizes | None = None  # where numbers may be cut
 
 
 def tile_vectors(target: Target) -> int:
@@ -162,29 +172,39 @@ def make_plan(target: Target, statement: Contract) -> Plan:
     check_numbers(numbers)
     heights = tile_heights(target, vectors, numbers.spills)
     if numbers.squares:
-        heights = contract_amx.HEIGHTS
-    return Plan(statement, numbers, lanes, vectors, heights)
+        heights = amx.HEIGHTS
+    cuts = bool(packing) and multiplies_cut(target, numbers) and vectors <= MOST_VECTORS
+    return Plan(statement, numbers, lanes, vectors, heights, cuts)
 
 
 def measure(context: Context, plan: Plan) -> Sizes:
     """Work out the sizes: the text before the loops."""
     writer, statement = context.writer, plan.statement
     rows = multiply_all(writer, [context.index(extent) for _, extent in statement.rows])
-    inner = multiply_all(writer, [context.index(extent) for _, extent in statement.inner])
+    deep = [context.index(extent) for _, extent in statement.inner]
+    inner = multiply_all(writer, deep)
     columns = context.index(statement.column[1])
     panels = divide_up(writer, columns, integer(plan.width))
     workers = context.workers if statement.parallel else integer(1)
-    block, blocks = _cut_rows(writer, plan, (rows, inner, panels), workers)
+    squares = plan_squares(writer, plan.width, deep, rows, columns) if plan.cuts else None
+    block, blocks = _cut_rows(writer, plan, (rows, inner, panels), workers, squares)
     group = panels
     if statement.parallel:
         group = _cut_panels(writer, plan, (rows, block, blocks), inner, panels, workers)
+    if squares is not None:
+        cut = squares.cut_panels(block, blocks, panels, workers)
+        group = writer.select(squares.wanted, cut, group)
     groups = divide_up(writer, panels, group)
     chunks = writer.binary("mul nsw", blocks, groups)
-    return Sizes(rows, columns, inner, panels, block, groups, group, chunks)
+    return Sizes(rows, columns, inner, panels, block, groups, group, chunks, squares)
 
 
 def _cut_rows(
-    writer: Writer, plan: Plan, sizes: tuple[Ssa, Ssa, Ssa], workers: Ssa
+    writer: Writer,
+    plan: Plan,
+    sizes: tuple[Ssa, Ssa, Ssa],
+    workers: Ssa,
+    squares: SquareSizes | None,
 ) -> tuple[Ssa, Ssa]:
     """Rows of a block, a multiple of the tile's, and how many blocks there are."""
     rows, inner, panels = sizes
@@ -194,10 +214,13 @@ def _cut_rows(
     fitting = divide_down(writer, integer(room), writer.binary("mul nsw", inner, integer(size)))
     fitting = greatest(writer, fitting, integer(1 if copied else 2 * plan.rows))
     most = least(writer, fitting, integer(TABLE_ROWS // plan.rows * plan.rows))
+    tile = integer(plan.rows)
+    if squares is not None:
+        most = writer.select(squares.wanted, squares.rows, most)
+        tile = writer.select(squares.wanted, integer(SQUARE_HEIGHT), tile)
     blocks = divide_up(writer, rows, most)
     if plan.statement.parallel:
         blocks = _divide_blocks(writer, plan, blocks, (rows, panels), workers)
-    tile = integer(plan.rows)
     even = divide_up(writer, divide_up(writer, rows, blocks), tile)
     block = greatest(writer, writer.binary("mul nsw", even, tile), tile)
     if copied:
@@ -251,32 +274,3 @@ def panels_at_once(writer: Writer, plan: Plan, rows: Ssa) -> Ssa:
         fewer = writer.compare("icmp sle", rows, integer(few))
         at_once = writer.select(fewer, integer(panels), at_once)
     return at_once
-
-
-# --- whole numbers --------------------------------------------------------------------------------------------------
-
-
-def multiply_all(writer: Writer, values: list[Ssa]) -> Ssa:
-    total, *rest = values
-    for each in rest:
-        total = writer.binary("mul nsw", total, each)
-    return total
-
-
-def least(writer: Writer, left: Ssa, right: Ssa) -> Ssa:
-    return writer.call("i64", "llvm.smin.i64", left, right)
-
-
-def greatest(writer: Writer, left: Ssa, right: Ssa) -> Ssa:
-    return writer.call("i64", "llvm.smax.i64", left, right)
-
-
-def divide_down(writer: Writer, value: Ssa, by: Ssa) -> Ssa:
-    """The quotient; by 1 where ``by`` is 0."""
-    return writer.binary("udiv", value, greatest(writer, by, integer(1)))
-
-
-def divide_up(writer: Writer, value: Ssa, by: Ssa) -> Ssa:
-    by = greatest(writer, by, integer(1))
-    more = writer.binary("add nsw", value, writer.binary("sub nsw", by, integer(1)))
-    return writer.binary("udiv", more, by)

@@ -22,7 +22,7 @@ _STORED: dict[DType, str] = {**TYPES, **_WHOLE, float16: "half", bfloat16: "i16"
 class Numbers:
     """What a contraction multiplies: elements ``left`` and ``right``, summed in ``total``.
 
-    ``together``: how many k are multiplied at once, see ``contract_int8``; ``spills``, ``squares``: see ``burnx.kernels.packing``.
+    ``together``: how many k are multiplied at once, see ``int8``; ``spills``, ``squares``: see ``burnx.kernels.packing``.
     """
 
     left: DType

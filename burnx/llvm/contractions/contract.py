@@ -1,7 +1,7 @@
 """``Contract``: matrix products and convolutions, with what follows them worked out tile by tile.
 
 Rows are cut into blocks that stay in cache, columns into panels as wide as a few registers.  A chunk is one block and a
-group of panels; a thread has its own (``contract_chunks``).  Inside a chunk: panel by panel, a few rows at a time, sums in
+group of panels; a thread has its own (``chunks``).  Inside a chunk: panel by panel, a few rows at a time, sums in
 registers over all of k.  From there ``body`` takes them at once where it is light and the tile whole; else they go over
 a small buffer on the stack to a ``body`` that is written once.  So every sum is added in one order whatever the number
 of threads.
@@ -17,28 +17,27 @@ from functools import partial
 from burnx.kernels.ir import Contract, Let, Store, walk
 from burnx.kernels.spelling import every_node
 from burnx.llvm.context import Context
-from burnx.llvm.contract_amx import Square, call_square, configure, release
-from burnx.llvm.contract_chunks import take_chunks
-from burnx.llvm.contract_int8 import (
+from burnx.llvm.contractions.amx import Square, call_square, configure, release
+from burnx.llvm.contractions.chunks import take_chunks
+from burnx.llvm.contractions.int8 import (
     Copier,
     copy_rows,
     is_shifted,
     make_copier,
     needs_copies,
 )
-from burnx.llvm.contract_matrix import find_matrix
-from burnx.llvm.contract_numbers import vector
-from burnx.llvm.contract_panels import Packed, Panel, Right, find_packed
-from burnx.llvm.contract_plan import (
+from burnx.llvm.contractions.matrix import find_matrix
+from burnx.llvm.contractions.numbers import vector
+from burnx.llvm.contractions.panels import Packed, Panel, Right, find_packed
+from burnx.llvm.contractions.plan import (
     SIDE_BY_SIDE,
     Plan,
     Sizes,
-    least,
     make_plan,
     measure,
     panels_at_once,
 )
-from burnx.llvm.contract_rows import (
+from burnx.llvm.contractions.rows import (
     TABLE_ROWS,
     bind_row,
     count_loop,
@@ -47,8 +46,10 @@ from burnx.llvm.contract_rows import (
     reserve,
     table_slot,
 )
-from burnx.llvm.contract_tile import Inner, Tile, call_tile, inline_tile
+from burnx.llvm.contractions.squares import Chunk, Squares, emit_squares, make_squares
+from burnx.llvm.contractions.tile import Inner, Tile, call_tile, inline_tile
 from burnx.llvm.uses import weight
+from burnx.llvm.whole import least
 from burnx.llvm.writer import Ssa, Writer, integer
 
 LIGHT = 16  # instructions of what follows a sum that are written out behind a tile
@@ -69,6 +70,7 @@ class Work:
     sums: Ssa
     copier: Copier | None  # of left rows
     shift: Ssa | None  # what is taken off each column's sums
+    squares: Squares | None = None  # where numbers may be cut
 
     @property
     def writer(self) -> Writer:
@@ -77,6 +79,14 @@ class Work:
     def tile(self, rows: int, rights: int = 1) -> Tile:
         plan = self.plan
         return Tile(plan.numbers, rows, rights, plan.vectors, plan.lanes, plan.tile_columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """Sums in memory: where they begin, and how many columns lie between two rows."""
+
+    first: Ssa
+    apart: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,21 +108,43 @@ def emit_contract(context: Context, statement: Contract) -> None:
     sums = reserve(writer, f"[{plan.rows * plan.tile_columns} x {plan.numbers.type}]")
     entered = reserve(writer, "i64")
     writer.store(integer(-1), entered, 8)
-    shift, copier = None, None
+    shift, copier, squares = None, None, None
     if is_shifted(plan.numbers):
         shift = reserve(writer, f"[{plan.tile_columns} x i32]")
-    before = integer(0)
-    if plan.numbers.together > 1:
-        before = writer.call("ptr", "llvm.stacksave.p0")
-        copier = make_copier(context, statement, plan.numbers, sizes.block)
-    if plan.numbers.squares:
-        configure(writer)
-    right = find(context, plan, sizes)
-    _emit_chunks(Work(context, plan, sizes, right, entered, table, sums, copier, shift))
-    if plan.numbers.squares:
-        release(writer)
-    if copier is not None:
-        writer.call("void", "llvm.stackrestore.p0", before)
+    with _some_stack(writer, plan), _matrix_unit(writer, plan, sizes):
+        if plan.numbers.together > 1:
+            copier = make_copier(context, statement, plan.numbers, sizes.block)
+        if plan.cuts:
+            squares = make_squares(context, plan, sizes)
+        right = find(context, plan, sizes)
+        work = Work(context, plan, sizes, right, entered, table, sums, copier, shift, squares)
+        _emit_chunks(work)
+
+
+@contextmanager
+def _some_stack(writer: Writer, plan: Plan) -> Iterator[None]:
+    """What is taken of the stack, as much as the sizes say, is given back."""
+    if plan.numbers.together == 1 and not plan.cuts:
+        yield
+        return
+    before = writer.call("ptr", "llvm.stacksave.p0")
+    yield
+    writer.call("void", "llvm.stackrestore.p0", before)
+
+
+@contextmanager
+def _matrix_unit(writer: Writer, plan: Plan, sizes: Sizes) -> Iterator[None]:
+    """The matrix unit is ready where it is needed."""
+    needed = Ssa("true" if plan.numbers.squares else "false", "i1")
+    if sizes.squares is not None:
+        needed = sizes.squares.wanted
+    if needed.name != "false":
+        with writer.when(needed):
+            configure(writer)
+    yield
+    if needed.name != "false":
+        with writer.when(needed):
+            release(writer)
 
 
 def _emit_chunks(work: Work) -> None:
@@ -154,11 +186,45 @@ def _emit_chunk(work: Work, chunk: Ssa) -> None:
     first = writer.binary("mul nsw", block, sizes.block)
     count = least(writer, sizes.block, writer.binary("sub nsw", sizes.rows, first))
     before = writer.load("i64", work.entered, 8)
-    with _when(work, writer.compare("icmp ne", before, block)):
+    is_new = writer.compare("icmp ne", before, block)
+    with _when(work, is_new):
         writer.store(block, work.entered, 8)
         _enter_block(work, first, count)
     panel = writer.binary("mul nsw", group, sizes.group)
     last = least(writer, writer.binary("add nsw", panel, sizes.group), sizes.panels)
+    if work.squares is None or sizes.squares is None:
+        _emit_groups(work, panel, last, count)
+        return
+    with _when(work, sizes.squares.wanted):
+        _emit_by_squares(work, work.squares, (panel, last), count, is_new)
+    with _when(work, writer.binary("xor", sizes.squares.wanted, Ssa("true", "i1"))):
+        _emit_groups(work, panel, last, count)
+
+
+def _emit_by_squares(
+    work: Work, squares: Squares, panels: tuple[Ssa, Ssa], count: Ssa, is_new: Ssa
+) -> None:
+    """The chunk by the matrix unit."""
+    writer, plan = work.writer, work.plan
+
+    def again(row: Ssa, panel: Panel, sums: Ssa) -> None:
+        left = table_slot(writer, work.table, 0, row)
+        tile = Tile(plan.numbers, 1, 1, plan.vectors, plan.lanes, plan.width)
+        call_tile(writer, tile, left, [panel.right], panel.inner, sums)
+
+    def finish(panel: Ssa, sums: Ssa) -> None:
+        column = writer.binary("mul nsw", panel, integer(plan.width))
+        columns = writer.binary("sub nsw", work.sizes.columns, column)
+        columns = least(writer, columns, integer(plan.width))
+        _emit_body(work, (integer(0), count), column, columns, Sums(sums, plan.width))
+
+    chunk = Chunk(work.table, count, *panels, work.right.enter, again, finish)
+    emit_squares(squares, chunk, is_new)
+
+
+def _emit_groups(work: Work, panel: Ssa, last: Ssa, count: Ssa) -> None:
+    """The panels of a chunk, one after the other or some side by side."""
+    writer = work.writer
     side = panels_at_once(writer, work.plan, count)
 
     def few(first: Ssa) -> None:
@@ -347,9 +413,12 @@ def _emit_scattered(
         _loop(work, integer(0), rows[1], integer(1), turns)
 
 
-def _emit_body(work: Work, rows: tuple[Ssa, Ssa], first: Ssa, columns: Ssa) -> None:
+def _emit_body(
+    work: Work, rows: tuple[Ssa, Ssa], first: Ssa, columns: Ssa, sums: Sums | None = None
+) -> None:
     """Run ``body`` for the sums on the stack: whole vectors, then the columns left over."""
     writer, context, plan = work.writer, work.context, work.plan
+    sums = Sums(work.sums, plan.tile_columns) if sums is None else sums
     statement = plan.statement
 
     def run(base: Ssa, count: int, column: Ssa) -> None:
@@ -371,8 +440,8 @@ def _emit_body(work: Work, rows: tuple[Ssa, Ssa], first: Ssa, columns: Ssa) -> N
     def turn(place: Ssa) -> None:
         bind_row(context, statement, work.table, context.add(rows[0], place))
         context.prepare(statement.body)
-        offset = writer.binary("mul nsw", place, integer(plan.tile_columns))
-        base = writer.pointer(work.sums, offset, plan.numbers.type)
+        offset = writer.binary("mul nsw", place, integer(sums.apart))
+        base = writer.pointer(sums.first, offset, plan.numbers.type)
         whole = writer.compare("icmp eq", columns, integer(plan.width))
         if short:
             with _when(work, whole):

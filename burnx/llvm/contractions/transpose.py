@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from burnx.llvm.contract_numbers import stored_type, vector
-from burnx.llvm.contract_plan import Plan, least
-from burnx.llvm.contract_rows import count_loop
-from burnx.llvm.contract_tile import move
+from burnx.llvm.contractions.numbers import stored_type, vector
+from burnx.llvm.contractions.plan import Plan
+from burnx.llvm.contractions.rows import count_loop
+from burnx.llvm.contractions.tile import move
+from burnx.llvm.whole import least
 from burnx.llvm.writer import Ssa, Writer, integer
 
 

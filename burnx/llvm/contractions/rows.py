@@ -16,6 +16,19 @@ if TYPE_CHECKING:
 TABLE_ROWS = 240  # a multiple of every tile's rows
 
 
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Neighbouring k of a left row that is copied: how many, and how many elements lie between two."""
+
+    writer: Writer
+    extent: Ssa
+    step: Ssa
+
+    @property
+    def is_dense(self) -> bool:
+        return self.step.name == "1"
+
+
 def stride(index: Dim, variable: str) -> Dim:
     """How far an index moves when a variable, which it contains linearly, grows by one."""
     return substitute(index, {variable: 1}) - substitute(index, {variable: 0})

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from burnx.dtype import DType, int8, int32
 from burnx.kernels.ir import Contract
 from burnx.llvm.context import Context
-from burnx.llvm.contract_amx import HEIGHTS
-from burnx.llvm.contract_numbers import Numbers, vector
-from burnx.llvm.contract_rows import (
+from burnx.llvm.contractions.amx import HEIGHTS
+from burnx.llvm.contractions.numbers import Numbers, vector
+from burnx.llvm.contractions.rows import (
     count_loop,
     padded_rows,
     stride,

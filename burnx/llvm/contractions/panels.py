@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from burnx.kernels.packing import HEAD_BYTES
-from burnx.llvm import contract_amx
 from burnx.llvm.context import Context
-from burnx.llvm.contract_int8 import STEP_BYTES
-from burnx.llvm.contract_plan import Plan, Sizes, divide_up
-from burnx.llvm.contract_rows import stride
-from burnx.llvm.contract_tile import Inner
+from burnx.llvm.contractions import amx
+from burnx.llvm.contractions.int8 import STEP_BYTES
+from burnx.llvm.contractions.plan import Plan, Sizes
+from burnx.llvm.contractions.rows import stride
+from burnx.llvm.contractions.tile import Inner
+from burnx.llvm.whole import divide_up
 from burnx.llvm.writer import Ssa, Writer, integer
 
 
@@ -71,9 +72,9 @@ def find_packed(context: Context, plan: Plan, sizes: Sizes) -> Packed:
     if plan.numbers.together == 1:
         return Packed(writer, base, panel_bytes, packed_loops(context, plan, row_bytes))
     if plan.numbers.squares:
-        steps = divide_up(writer, steps, integer(contract_amx.STEP))
-        turn = integer(contract_amx.STEP * row_bytes)
-        squares = Inner(steps, integer(contract_amx.ROW_BYTES), turn)
+        steps = divide_up(writer, steps, integer(amx.STEP))
+        turn = integer(amx.STEP * row_bytes)
+        squares = Inner(steps, integer(amx.ROW_BYTES), turn)
         return Packed(writer, base, writer.binary("mul nsw", steps, turn), (squares,))
     # left rows are copied: there is one loop over k
     loop = Inner(steps, integer(STEP_BYTES), integer(row_bytes))

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from burnx.llvm.context import Context
-from burnx.llvm.contract_numbers import stored_type, vector
-from burnx.llvm.contract_panels import Panel, packed_loops, scale
-from burnx.llvm.contract_plan import Plan, Sizes
-from burnx.llvm.contract_rows import count_loop, reserve, stride
-from burnx.llvm.contract_tile import Inner, move
-from burnx.llvm.contract_transpose import Run, transpose_run
+from burnx.llvm.contractions.numbers import stored_type, vector
+from burnx.llvm.contractions.panels import Panel, packed_loops, scale
+from burnx.llvm.contractions.plan import Plan, Sizes
+from burnx.llvm.contractions.rows import count_loop, reserve, stride
+from burnx.llvm.contractions.tile import Inner, move
+from burnx.llvm.contractions.transpose import Run, transpose_run
 from burnx.llvm.writer import Ssa, Writer, integer
 from burnx.shape import substitute
 

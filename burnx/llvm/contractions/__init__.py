@@ -1,0 +1,1 @@
+"""``Contract`` statements as LLVM IR: matrix products and convolutions.  Starts at ``contract``."""
