@@ -75,7 +75,21 @@ class Pairs:
         return self.writer.binary("shl", steps, integer(4))
 
     def cut(self, start: Ssa, stop: Ssa) -> None:
-        """Cut some pairs."""
+        """Cut some pairs, by a function: it is called at many places."""
+        writer, name = self.writer, f"cut_pairs_{self.vectors}"
+        given = (self.source, self.depth, self.target, self.peak, start, stop)
+        if name not in writer.declarations:
+            writer.declarations[name] = ""  # its place: before what it needs itself
+            names = ("source", "depth", "target", "peak", "start", "stop")
+            inside = [Ssa(f"%{n}", each.type) for n, each in zip(names, given, strict=True)]
+            pairs = Pairs(Writer(declarations=writer.declarations), self.vectors, *inside[:4])
+            pairs._emit_loop(*inside[4:])
+            head = f"define internal void @{name}({', '.join(map(str, inside))})"
+            lines = [f"{head} noinline nounwind {{", "entry:", *pairs.writer.lines]
+            writer.declarations[name] = "\n".join([*lines, "  ret void", "}"])
+        writer.line(f"call void @{name}({', '.join(map(str, given))})")
+
+    def _emit_loop(self, start: Ssa, stop: Ssa) -> None:
         writer = self.writer
         last = writer.binary("sub nsw", self.depth, integer(1))
 
