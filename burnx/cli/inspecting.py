@@ -10,6 +10,7 @@ import click
 from burnx.cli.console import Console, as_json, json_option, table
 from burnx.cli.options import ModelRequest, model_options
 from burnx.cli.rooms import inputs_for, load_model
+from burnx.cli.trying import say_made_up
 from burnx.errors import UnsupportedError
 
 
@@ -65,8 +66,9 @@ def _loaded_facts(console: Console, request: ModelRequest) -> dict[str, Any]:
     model = load_model(request)
     dims = dict(request.dims)
     if request.specs or dims:
-        given = inputs_for(model, request, console)
-        dims |= seen_sizes(model.graph.inputs, given)
+        given = inputs_for(model, request)
+        say_made_up(given, console)
+        dims |= seen_sizes(model.graph.inputs, given.values)
     facts: dict[str, Any] = as_json(analyze_graph(model.graph, dims))
     return {
         "inputs": [_described(value) for value in model.inputs],

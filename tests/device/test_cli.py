@@ -437,7 +437,7 @@ def test_failure_on_made_up_inputs_says_so(
     onnx.save(parser.parse_model(text), "square.onnx")
     assert main(["run", "square.onnx"]) == 0
     assert "--dim NAME=N" not in capsys.readouterr().err
-    assert main(["run", "square.onnx", "--dim", "n=2"]) == 1
+    assert main(["run", "square.onnx", "--dim", "n=2", "--dim", "m=1"]) == 1
     assert "inputs were made up: --dim NAME=N sets a size" in capsys.readouterr().err
 
 
