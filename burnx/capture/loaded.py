@@ -16,6 +16,7 @@ from burnx.capture.lazy import default_recorder, held_tensor
 from burnx.dtype import as_array, dtype_name
 from burnx.errors import UsageError
 from burnx.graph import Graph, Value, constant_value
+from burnx.program import Program
 from burnx.runtime.collection import collection_put_off
 from burnx.runtime.device import Device, Shelf, enter, find_device, placement, prepare
 from burnx.runtime.device_array import DeviceArray
@@ -144,14 +145,19 @@ class LoadedModel:
 
     def profile(self, inputs: Mapping[str, Any]) -> list[Spent]:
         """Where a run spends its time: what each primitive or kind of kernel took at a node, slowest first."""
-        values = self._values(inputs)
+        program, values = self.program(inputs)
         # a runner of its own: other threads may be running on the kept one
-        executable = prepare(self._executables.lower(values), self.device, self.options)
+        executable = prepare(program, self.device, self.options)
         executable(values)  # the first run also makes plans, and its memory is new
         times: dict[str, Spent] = {}
         executable.runner.times = times
         executable(values)
         return sorted(times.values(), key=lambda spent: -spent.elapsed_ns)
+
+    def program(self, inputs: Mapping[str, Any]) -> tuple[Program, list[Any]]:
+        """A program for inputs like these, made anew, and what it takes."""
+        values = self._values(inputs)
+        return self._executables.lower(values), values
 
     def placement(self) -> dict[str, int]:
         """How often each thing occurs that Python carries out on this device, for the declared inputs."""

@@ -112,15 +112,21 @@ def show_verdict(console: Console, model: str, verdict: Verdict) -> None:
 
 def show_pairs(console: Console, model: str, pairs: Sequence[PairVerdict]) -> None:
     """Say which devices agree with each other; what differs goes to stderr as well as the exit status."""
+    from burnx.conformance.verify import differences_text
+
     for pair in pairs:
         first, second = pair.devices
-        if pair.agrees:
+        if pair.notice:
+            console.notice(
+                f"{model} on {first} agrees with {second} as nearly as rounding lets it: {pair.notice}"
+            )
+        elif pair.agrees:
             console.say(f"{model} on {first} agrees with {second}")
-            continue
-        outputs = "; ".join(f"output {name!r}: {item}" for name, item in pair.differences.items())
-        console.notice(
-            f"error: {model} on {second} differs from {first}: {outputs}; {pair.diverging}"
-        )
+        else:
+            console.notice(
+                f"error: {model} on {second} differs from {first}: "
+                f"{differences_text(pair.differences)}; {pair.diverging}"
+            )
 
 
 def _fault(device: DeviceVerdict, against: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import models
 import numpy as np
 import onnx
 import pytest
@@ -162,3 +163,26 @@ def test_weights_are_given_to_every_verb_that_runs_source(
     assert main(["run", "frames.onnx", "--weights", "w2.safetensors"]) == 2
     assert "weights are given to a model in Python" in capsys.readouterr().err
     assert main(["run", "weighted.py", "--weights", "none.safetensors"]) == 1
+
+
+@pytest.mark.models
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("distilbert_base.ts.dynint8", ("--dim", "seq=8")),
+        ("distilbert_base.ts.dynint8", ("--dim", "batch=2", "--dim", "seq=32")),
+        ("hand_loop_if", ()),
+        ("silero_vad", ()),
+        ("silero_vad_16k_op15", ()),
+        ("silero_vad_op18_ifless", ()),
+    ],
+)
+def test_a_newcomer_checks_a_real_model(name: str, options: tuple[str, ...]) -> None:
+    entry = models.entries()[name]
+    try:
+        path = str(models.path(entry))
+    except models.Unavailable as error:
+        pytest.skip(str(error))
+    assert main(["import", path, "-o", "model.py", "--check", *options]) == 0
+    assert main(["verify", path, *options]) == 0
+    assert main(["verify", "model.py", *options]) == 0
