@@ -127,7 +127,7 @@ def import_onnx(
     """
     from burnx.architectures import is_checkpoint, write_checkpoint
     from burnx.codegen import ImportOptions, write_source
-    from burnx.importer.onnx_file import read_model
+    from burnx.importer.onnx_file import count_nodes, read_model
     from burnx.importer.onnx_graph import import_graph
     from burnx.passes import run_passes
 
@@ -138,9 +138,10 @@ def import_onnx(
         return write_checkpoint(source, Path(target), options)
     file = read_model(source)
     graph = import_graph(file, MOST_DEFAULTS)
+    nodes = count_nodes(file.proto.graph)
     changes = run_passes(graph, no_lift)
     origin = file.path.name if file.path is not None else "a model in memory"
-    return write_source(graph, Path(target), origin, options, changes)
+    return write_source(graph, Path(target), origin, options, changes, nodes)
 
 
 def trace(model: Callable[..., Any], *inputs: Any, dynamic: Dynamic | None = None) -> Graph:

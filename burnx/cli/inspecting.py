@@ -33,7 +33,10 @@ def render(facts: Mapping[str, Any]) -> list[str]:
     """The facts as lines to read."""
     lines = [f"{kind[:-1]} {_value_text(v)}" for kind in ("inputs", "outputs") for v in facts[kind]]
     lines += ["", table(("operator", "count"), list(facts["operators"].items())), ""]
-    lines.append(f"parameters   {facts['parameters']:,}")
+    read = sum(facts["operators"].values())
+    there = f"{facts['nodes']:,} in the file, " if "nodes" in facts else ""
+    lines.append(f"nodes        {there}{read:,} as read, those in branches and loops included")
+    lines.append(f"parameters   {facts['parameters']:,}, the elements of all constants")
     for key, label, unit in _FIGURES:
         if key in facts:
             lines.append(f"{label:<12} {_scaled(facts[key], unit)}")
@@ -73,11 +76,20 @@ def _loaded_facts(console: Console, request: ModelRequest) -> dict[str, Any]:
     return {
         "inputs": [_described(value) for value in model.inputs],
         "outputs": [_described(value) for value in model.outputs],
+        **_file_nodes(request.model),
         **facts,
         "device": model.device.name,
         "placement": [f"{name}: {count}" for name, count in model.placement().items()],
         "unsupported": [],
     }
+
+
+def _file_nodes(path: str) -> dict[str, int]:
+    """The nodes that stand in a file; a model in Python has none."""
+    from burnx.importer.onnx_file import count_nodes, read_model
+    from burnx.nn.sources import is_source
+
+    return {} if is_source(path) else {"nodes": count_nodes(read_model(path).proto.graph)}
 
 
 def _file_facts(path: str, error: UnsupportedError) -> dict[str, Any]:
