@@ -17,7 +17,7 @@ import burnx
 from burnx.agreement.spread import Spread, SpreadOf, excuse, measure_spread
 from burnx.agreement.tolerance import close
 from burnx.cli import main
-from burnx.conformance import engines
+from burnx.conformance import engines, verify
 from burnx.primitives import PRIMITIVES
 from burnx.runtime.devices.reference.stirred import Stirred, stir
 
@@ -185,7 +185,8 @@ def beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], l
         def opened(path: str, threads: int = 1, optimised: bool = True) -> Any:
             return lambda inputs: {"y": change(another_engine(path, inputs)["y"])}
 
-        monkeypatch.setattr(engines, "open_onnxruntime", opened)
+        for room in (engines, verify):
+            monkeypatch.setattr(room, "open_onnxruntime", opened)
         monkeypatch.setattr(engines, "_PLAIN", {})
         return ["--input", "x=@x.npy"]
 
