@@ -141,8 +141,8 @@ def faults(run: Run) -> list[str]:
 
 def differing(model: Any, path: Path, dims: Sequence[dict[str, int]]) -> list[str]:
     """The shapes at which the outputs are not those of onnxruntime."""
+    from burnx.agreement.tolerance import close
     from burnx.conformance.engines import open_onnxruntime
-    from burnx.conformance.tolerance import close
 
     ask = open_onnxruntime(str(path))
     found = []

@@ -13,6 +13,7 @@ from typing import Any
 
 from listed_models import Entry, file_and_inputs, model_facts, own_excess
 
+from burnx.agreement.tolerance import close
 from burnx.cli.bench_engines import Job, check_installed
 from burnx.cli.bench_turns import (
     Ask,
@@ -23,7 +24,6 @@ from burnx.cli.bench_turns import (
     take_turns,
     timing,
 )
-from burnx.conformance.tolerance import close
 from burnx.errors import BurnxError
 
 ENGINES = ("burnx", "onnxruntime", "openvino", "torch")

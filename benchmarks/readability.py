@@ -117,15 +117,15 @@ def _repeated(lines: list[str]) -> int:
 
 def read_model(path: Path, name: str, peer: str) -> Reading:
     """Import a file and measure its source."""
-    import onnx
-
     import burnx
+    from burnx.importer.onnx_file import count_nodes
+    from burnx.importer.onnx_file import read_model as read_file
 
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "model.py"
         burnx.import_onnx(str(path), str(target))
         source = target.read_text(encoding="utf-8")
-    nodes = len(onnx.load(str(path), load_external_data=False).graph.node)
+    nodes = count_nodes(read_file(path).proto.graph)
     return measure(name, nodes, source, lines_of_onnxscript(path, peer))
 
 
@@ -182,7 +182,7 @@ def readme_part(results: Sequence[dict[str, Any]]) -> str:
 
 def readme_table(readings: list[Reading]) -> str:
     """The models of which there is an original or a limit, in short, and all of them in one line."""
-    head = ("model", "nodes", "lines", "a node", "classes", "numbered names")
+    head = ("model", "nodes in the file", "lines", "a node", "classes", "numbered names")
     rows: list[tuple[str, ...]] = [(*head, "hand-written original", "onnxscript")]
     shown = [each for each in readings if each.original or each.wanted]
     for each in shown:
@@ -191,7 +191,7 @@ def readme_table(readings: list[Reading]) -> str:
     lines, nodes = (sum(getattr(each, key) for each in readings) for key in ("lines", "nodes"))
     repeated = sum(each.repeated for each in readings)
     every = (
-        f"All {len(readings)} models of the tests together: {lines:,} lines for {nodes:,} nodes "
+        f"All {len(readings)} models of the tests together: {lines:,} lines for {nodes:,} nodes in the files "
         f"({lines / max(nodes, 1):.2f} a node), of which {repeated:,} repeat a passage."
     )
     return "\n".join([*_markdown(rows), "", every])

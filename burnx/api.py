@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 import traceback
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
-from burnx.capture.inputs import check_names, check_value, match_inputs, parse_dim
+from burnx.capture.inputs import by_name, check_names, check_value, match_inputs, parse_dim
 from burnx.capture.loaded import Compiled, LoadedModel
 from burnx.capture.trace import Argument, named_outputs, trace_call
 from burnx.dtype import as_array
@@ -49,26 +50,49 @@ def load(
     device: str | Device | None = None,
     *,
     base_dir: str | Path | None = None,
+    weights: str | Path | None = None,
     **options: Unpack[RunOptions],
 ) -> LoadedModel:
     """Make a model ready to run: a path to an ONNX file, its bytes or proto, or ``"model.py:Class"``.
 
-    ``base_dir`` is where external data lies for a model in memory.  Options: ``threads``, ``fallback`` (a device),
+    ``base_dir`` is where external data lies for a model in memory; ``weights`` is a file for a model in Python, in
+    place of the one beside it.  Options: ``threads``, ``fallback`` (a device),
     ``fuse``, ``tune`` and ``no_lift`` (names of passes).
     Raises: ModelError, UnsupportedError, DeviceError, UsageError.
     """
     where = find_device(device)
     _check(options)
     if isinstance(source, (str, Path)) and is_source(source):
-        return LoadedModel(trace_module(load_network(source)), where, options)
+        network = load_network(source, weights)
+        declared = partial(_declared_parameters, type(network))
+        graph = trace_module(network)
+        return LoadedModel(graph, where, options, name_parameters=declared)
+    if weights is not None:
+        raise UsageError("weights are given to a model in Python; an ONNX file holds its own")
     if not isinstance(source, (str, Path)):
-        return LoadedModel(_read(source, base_dir), where, options)
+        graph = _read(source, base_dir)
+        return LoadedModel(graph, where, options, name_parameters=_written_parameters)
     folder = None if base_dir is None else Path(base_dir)
     shelf = find_shelf(Path(source), folder, where, options)
     face = shelf.find_face() if shelf is not None else None
+    names = _written_parameters
     if face is None or shelf is None:
-        return LoadedModel(_read(source, base_dir, shelf), where, options, shelf)
-    return LoadedModel(face, where, options, shelf, lambda: _read(source, base_dir, shelf))
+        graph = _read(source, base_dir, shelf)
+        return LoadedModel(graph, where, options, shelf, name_parameters=names)
+    return LoadedModel(face, where, options, shelf, lambda: _read(source, base_dir, shelf), names)
+
+
+def _declared_parameters(network: type[Module], names: Sequence[str]) -> list[str]:
+    """The parameters of a module's inputs, those of these names."""
+    known = {entry.name: parameter_name(entry) for entry in network.inputs}
+    return [known.get(name, name) for name in names]
+
+
+def _written_parameters(names: Sequence[str]) -> list[str]:
+    """The parameters that an import would write for inputs of these names."""
+    from burnx.codegen.names import parameter_names
+
+    return parameter_names(names)
 
 
 def _read(source: Any, base_dir: str | Path | None, shelf: Shelf | None = None) -> Graph:
@@ -103,7 +127,7 @@ def import_onnx(
     """
     from burnx.architectures import is_checkpoint, write_checkpoint
     from burnx.codegen import ImportOptions, write_source
-    from burnx.importer.onnx_file import read_model
+    from burnx.importer.onnx_file import count_nodes, read_model
     from burnx.importer.onnx_graph import import_graph
     from burnx.passes import run_passes
 
@@ -114,9 +138,10 @@ def import_onnx(
         return write_checkpoint(source, Path(target), options)
     file = read_model(source)
     graph = import_graph(file, MOST_DEFAULTS)
+    nodes = count_nodes(file.proto.graph)
     changes = run_passes(graph, no_lift)
     origin = file.path.name if file.path is not None else "a model in memory"
-    return write_source(graph, Path(target), origin, options, changes)
+    return write_source(graph, Path(target), origin, options, changes, nodes)
 
 
 def trace(model: Callable[..., Any], *inputs: Any, dynamic: Dynamic | None = None) -> Graph:
@@ -240,17 +265,15 @@ def _trace(
     check_names(inputs, "what holds the inputs")
     check_names(dynamic, "dynamic")
     declared = _signature(model)
-    names = {each.name for each in declared} | {each.parameter for each in declared}
-    for name in (*inputs, *dynamic):
-        if name not in names:
-            raise InputError(
-                f'there is no input "{name}"; there are {", ".join(sorted(names)) or "none"}'
-            )
+    names = [each.name for each in declared]
+    parameters = {each.parameter: each.name for each in declared if each.parameter not in names}
+    inputs = by_name(inputs, names, parameters, "what is traced")
+    dynamic = by_name(dynamic, names, parameters, "what is traced")
     sizes: dict[str, int] = {}
     arguments = []
     for each in declared:
-        given = inputs.get(each.name, inputs.get(each.parameter))
-        axes = dynamic.get(each.name, dynamic.get(each.parameter, {}))
+        given = inputs.get(each.name)
+        axes = dynamic.get(each.name, {})
         if not isinstance(axes, Mapping):
             raise InputError(f'dynamic is {{input: {{axis: dim}}}}; "{each.name}" has {axes!r}')
         if given is None and each.type is None:

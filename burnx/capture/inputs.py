@@ -151,6 +151,31 @@ def match_inputs(names: Sequence[str], inputs: Sequence[Any], taker: str) -> dic
     return dict(zip(names, inputs, strict=False))
 
 
+def by_name(
+    inputs: Mapping[str, Any], names: Sequence[str], parameters: Mapping[str, str], taker: str
+) -> dict[str, Any]:
+    """Inputs by name, where some are given by the parameters that they are in source.
+
+    Raises: InputError for a name that ``taker`` does not have, or an input that is given by both.
+    """
+    found: dict[str, Any] = {}
+    for given, value in inputs.items():
+        name = given if given in names else parameters.get(given)
+        if name is None:
+            listed = ", ".join(input_words(names, parameters)) or "none"
+            raise InputError(f'{taker} has no input "{given}"; it has {listed}')
+        if name in found:
+            raise InputError(f'input "{name}" is given twice, by its name and its parameter')
+        found[name] = value
+    return found
+
+
+def input_words(names: Sequence[str], parameters: Mapping[str, str]) -> list[str]:
+    """The inputs as an error lists them: each with the parameter that it is in source, where that differs."""
+    called = {name: parameter for parameter, name in parameters.items()}
+    return [f"{name!r} (or {called[name]!r})" if name in called else repr(name) for name in names]
+
+
 def check_names(inputs: Any, what: str) -> None:
     """Raises: InputError unless ``inputs`` is a mapping by name."""
     if not isinstance(inputs, Mapping):

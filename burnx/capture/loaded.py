@@ -11,17 +11,20 @@ from typing import Any
 import numpy as np
 
 from burnx.capture.executables import Executables
-from burnx.capture.inputs import check_names, check_value, match_inputs
+from burnx.capture.inputs import by_name, check_names, check_value, match_inputs
 from burnx.capture.lazy import default_recorder, held_tensor
 from burnx.dtype import as_array, dtype_name
-from burnx.errors import InputError, UsageError
+from burnx.errors import UsageError
 from burnx.graph import Graph, Value, constant_value
+from burnx.program import Program
 from burnx.runtime.collection import collection_put_off
 from burnx.runtime.device import Device, Shelf, enter, find_device, placement, prepare
 from burnx.runtime.device_array import DeviceArray
 from burnx.runtime.profile import Spent
 from burnx.tensor import Tensor, to_numpy
 from burnx.types import MapType, OptionalType, SequenceType, Type
+
+NameParameters = Callable[[Sequence[str]], Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +75,12 @@ class LoadedModel:
         options: Mapping[str, Any] | None = None,
         shelf: Shelf | None = None,
         read: Callable[[], Graph] | None = None,
+        name_parameters: NameParameters | None = None,
     ) -> None:
-        """``shelf`` is what is kept of the file; where ``read`` gives the graph, ``graph`` has no nodes."""
+        """``shelf`` is what is kept of the file; where ``read`` gives the graph, ``graph`` has no nodes.
+
+        ``name_parameters`` gives the parameters that inputs of some names are in source, in their order.
+        """
         self._face, self.device, self.options = graph, where, dict(options or {})
         self._read, self._whole, self._reading = read, None if read else graph, Lock()
         self.inputs = tuple(
@@ -84,6 +91,7 @@ class LoadedModel:
             for value, name in zip(graph.outputs, graph.output_names, strict=True)
         )
         self._executables = Executables(graph, self._graph, where, self.options, shelf)
+        self._name_parameters = name_parameters or list
 
     @property
     def graph(self) -> Graph:
@@ -100,14 +108,21 @@ class LoadedModel:
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Outputs by name: arrays, lists for sequences, lists of dicts for maps, None for absent optionals.
 
-        Raises: InputError if a name, dtype or shape is not what the model declares.
+        Inputs go by their names, or by those of their parameters in source.  Raises: InputError if a name, dtype or shape is not what the model declares.
         """
         check_names(inputs, "what run() takes")
         return dict(zip(self._face.output_names, self.results(inputs), strict=True))
 
     def to(self, device: str | Device) -> LoadedModel:
         """The same model ready to run on another device."""
-        return LoadedModel(self._graph(), find_device(device), self.options)
+        where, names = find_device(device), self._name_parameters
+        return LoadedModel(self._graph(), where, self.options, name_parameters=names)
+
+    def parameters(self) -> dict[str, str]:
+        """The names of inputs by the parameters that they are in source, where those are called otherwise."""
+        names = [value.name for value in self._face.inputs]
+        pairs = zip(self._name_parameters(names), names, strict=True)
+        return {parameter: name for parameter, name in pairs if parameter not in names}
 
     def __reduce__(self) -> str:
         raise UsageError(
@@ -130,14 +145,19 @@ class LoadedModel:
 
     def profile(self, inputs: Mapping[str, Any]) -> list[Spent]:
         """Where a run spends its time: what each primitive or kind of kernel took at a node, slowest first."""
-        values = self._values(inputs)
+        program, values = self.program(inputs)
         # a runner of its own: other threads may be running on the kept one
-        executable = prepare(self._executables.lower(values), self.device, self.options)
+        executable = prepare(program, self.device, self.options)
         executable(values)  # the first run also makes plans, and its memory is new
         times: dict[str, Spent] = {}
         executable.runner.times = times
         executable(values)
         return sorted(times.values(), key=lambda spent: -spent.elapsed_ns)
+
+    def program(self, inputs: Mapping[str, Any]) -> tuple[Program, list[Any]]:
+        """A program for inputs like these, made anew, and what it takes."""
+        values = self._values(inputs)
+        return self._executables.lower(values), values
 
     def placement(self) -> dict[str, int]:
         """How often each thing occurs that Python carries out on this device, for the declared inputs."""
@@ -149,11 +169,8 @@ class LoadedModel:
 
     def _values(self, inputs: Mapping[str, Any]) -> list[Any]:
         known = [value.name for value in self._face.inputs]
-        for name in inputs:
-            if name not in known:
-                raise InputError(
-                    f'the model has no input "{name}"; it has {", ".join(known) or "none"}'
-                )
+        if any(name not in known for name in inputs):
+            inputs = by_name(inputs, known, self.parameters(), "the model")
         sizes: dict[str, int] = {}
         values = []
         for value in self._face.inputs:

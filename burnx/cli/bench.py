@@ -6,6 +6,7 @@ import contextlib
 import pickle
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from burnx.cli.bench_turns import Plan, Timing, time_engines
 from burnx.cli.console import Console, as_json, json_option, table
 from burnx.cli.options import ModelRequest, model_options
 from burnx.cli.rooms import inputs_for, load_model, load_options
+from burnx.cli.trying import try_inputs
 from burnx.errors import UsageError
 
 _OTHERS = tuple(name for name in ENGINES if name != "burnx")
@@ -42,7 +44,7 @@ def bench_command(
     against = list(dict.fromkeys(against))
     _check(request, against, options["plot"])
     model = load_model(request)
-    inputs = inputs_for(model, request, console)
+    inputs = try_inputs(partial(inputs_for, model, request), model.run, console)
     timings = _time(console, request, against, inputs, options["rounds"])
     result = results(timings)
     console.say(_figures(timings))
@@ -104,7 +106,7 @@ def _time(
         pickled.write_bytes(pickle.dumps(inputs))
         models = {"burnx": request.model, "torch": request.model}
         if not models.keys() >= set(against):
-            onnx = stack.enter_context(as_onnx(request.model, inputs, console))
+            onnx = stack.enter_context(as_onnx(request, inputs, console))
             models = {**dict.fromkeys(against, onnx), **models}
         threads = thread_count(request)
         jobs = [

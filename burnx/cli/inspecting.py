@@ -10,6 +10,7 @@ import click
 from burnx.cli.console import Console, as_json, json_option, table
 from burnx.cli.options import ModelRequest, model_options
 from burnx.cli.rooms import inputs_for, load_model
+from burnx.cli.trying import say_made_up
 from burnx.errors import UnsupportedError
 
 
@@ -32,7 +33,10 @@ def render(facts: Mapping[str, Any]) -> list[str]:
     """The facts as lines to read."""
     lines = [f"{kind[:-1]} {_value_text(v)}" for kind in ("inputs", "outputs") for v in facts[kind]]
     lines += ["", table(("operator", "count"), list(facts["operators"].items())), ""]
-    lines.append(f"parameters   {facts['parameters']:,}")
+    read = sum(facts["operators"].values())
+    there = f"{facts['nodes']:,} in the file, " if "nodes" in facts else ""
+    lines.append(f"nodes        {there}{read:,} as read, those in branches and loops included")
+    lines.append(f"parameters   {facts['parameters']:,}, the elements of all constants")
     for key, label, unit in _FIGURES:
         if key in facts:
             lines.append(f"{label:<12} {_scaled(facts[key], unit)}")
@@ -65,17 +69,27 @@ def _loaded_facts(console: Console, request: ModelRequest) -> dict[str, Any]:
     model = load_model(request)
     dims = dict(request.dims)
     if request.specs or dims:
-        given = inputs_for(model, request, console)
-        dims |= seen_sizes(model.graph.inputs, given)
+        given = inputs_for(model, request)
+        say_made_up(given, console)
+        dims |= seen_sizes(model.graph.inputs, given.values)
     facts: dict[str, Any] = as_json(analyze_graph(model.graph, dims))
     return {
         "inputs": [_described(value) for value in model.inputs],
         "outputs": [_described(value) for value in model.outputs],
+        **_file_nodes(request.model),
         **facts,
         "device": model.device.name,
         "placement": [f"{name}: {count}" for name, count in model.placement().items()],
         "unsupported": [],
     }
+
+
+def _file_nodes(path: str) -> dict[str, int]:
+    """The nodes that stand in a file; a model in Python has none."""
+    from burnx.importer.onnx_file import count_nodes, read_model
+    from burnx.nn.sources import is_source
+
+    return {} if is_source(path) else {"nodes": count_nodes(read_model(path).proto.graph)}
 
 
 def _file_facts(path: str, error: UnsupportedError) -> dict[str, Any]:

@@ -27,6 +27,7 @@ class ModelRequest:
     fuse: bool = True
     tune: bool | None = None
     no_lift: tuple[str, ...] = ()
+    weights: str | None = None
 
     @property
     def device(self) -> str | None:
@@ -62,7 +63,8 @@ def seed_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "specs",
             metavar="SPEC",
             multiple=True,
-            help="[NAME=]@file.npy, @file.npz or [NAME=]SHAPE[:DTYPE].",
+            help="[NAME=]@file.npy, @file.npz, [NAME=]SHAPE[:DTYPE], "
+            "[NAME=][1, 2.5], or for a scalar NAME=5.",
         ),
     ):
         command = option(command)
@@ -70,6 +72,7 @@ def seed_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _RUN_OPTIONS = (
+    click.option("--weights", metavar="FILE", help="Of a model in Python: not those beside it."),
     click.option("--threads", type=click.IntRange(min=1), help="CPU threads."),
     click.option("--fallback", metavar="D", help="Where to run what the device cannot."),
     click.option("--fuse/--no-fuse", default=True, help="Fuse kernels (on)."),

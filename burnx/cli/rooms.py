@@ -5,12 +5,15 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from burnx.cli.console import Console
+from burnx.cli.dims import AS_SMALL_AS_CAN_BE, Growth
 from burnx.cli.options import ModelRequest
-from burnx.cli.spec import read_inputs
+from burnx.cli.spec import Inputs, read_inputs
+from burnx.cli.trying import Result, attempt_inputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,8 @@ def load_options(request: ModelRequest) -> dict[str, Any]:
         options["tune"] = request.tune
     if request.no_lift:
         options["no_lift"] = request.no_lift
+    if request.weights is not None:
+        options["weights"] = request.weights
     return options
 
 
@@ -45,17 +50,33 @@ def load_model(request: ModelRequest, model: str | None = None, device: str | No
     """The request's model, or another one, ready to run on the request's device, or another one."""
     from burnx import api
 
-    source = model or request.model
-    return api.load(source, device=device or request.device, **load_options(request))
+    source, options = model or request.model, load_options(request)
+    if source != request.model:
+        options.pop("weights", None)  # they are for what was asked for
+    return api.load(source, device=device or request.device, **options)
 
 
-def inputs_for(model: Any, request: ModelRequest, console: Console) -> dict[str, Any]:
-    """The inputs of a loaded model as the request says; stderr hears what was made up."""
-    inputs = read_inputs(request.specs, model.inputs, request.dims, request.seed)
-    for note in inputs.notes:
-        console.notice(note)
-    console.made_up = console.made_up or bool(inputs.notes)
-    return inputs.values
+def inputs_for(model: Any, request: ModelRequest, growth: Growth = AS_SMALL_AS_CAN_BE) -> Inputs:
+    """The inputs of a loaded model as the request says."""
+    return read_inputs(
+        request.specs, model.inputs, request.dims, request.seed, model.parameters, growth
+    )
+
+
+def inputs_that_run(
+    model: Any,
+    request: ModelRequest,
+    console: Console,
+    attempt: Callable[[Mapping[str, Any]], Result],
+) -> tuple[dict[str, Any], Result]:
+    """The inputs of a loaded model as the request says, such that ``attempt`` can do with them, and what it gave."""
+    return attempt_inputs(partial(inputs_for, model, request), attempt, console)
+
+
+def parameters_of(declared: Sequence[DeclaredInput]) -> dict[str, str]:
+    """The names of inputs by the parameters that they are, where those are called otherwise."""
+    names = {entry.name for entry in declared}
+    return {each.parameter: each.name for each in declared if each.parameter not in names}
 
 
 def import_model(source: str, target: str, options: Mapping[str, Any]) -> Any:

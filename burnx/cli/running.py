@@ -12,7 +12,7 @@ import numpy as np
 from burnx.cli.arrays import WRITERS, flatten, save_outputs
 from burnx.cli.console import Console, json_option
 from burnx.cli.options import ModelRequest, model_options
-from burnx.cli.rooms import inputs_for, load_model
+from burnx.cli.rooms import inputs_that_run, load_model
 from burnx.dtype import dtype_name
 from burnx.errors import UsageError
 
@@ -31,9 +31,8 @@ def run_command(console: Console, /, request: ModelRequest, output: str | None) 
         raise UsageError(f"-o is a file called {' or '.join(WRITERS)}; found {output!r}")
     with console.working(f"loading {request.model}"):
         model = load_model(request)
-    inputs = inputs_for(model, request, console)
     with console.working(f"running {request.model}"):
-        outputs = model.run(inputs)
+        _, outputs = inputs_that_run(model, request, console, model.run)
     if output is not None:
         save_outputs(output, outputs, console.notice)
         console.say(f"wrote {output}")

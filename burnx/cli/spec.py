@@ -1,28 +1,44 @@
 """Input SPECs of the command line, and inputs made up where none are given.
 
-SPEC   [NAME=]REST     NAME: the longest known input name that is followed by "="
-REST   @file.npy | @file.npz | SHAPE[:DTYPE]
+SPEC   [NAME=]REST     NAME: the longest known input name that is followed by "=", or its parameter's in source
+REST   @file.npy | @file.npz | SHAPE[:DTYPE] | VALUE
 SHAPE  1x3 | 0x4 | scalar
 DTYPE  a NumPy or ml_dtypes name, or string
+VALUE  [1, 2.5] for any input; 5 | 2.5 | true | text where the input is declared as a scalar
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
+from burnx.capture.inputs import input_words
 from burnx.cli.arrays import load_archive, load_array
-from burnx.cli.dims import DimSizes
-from burnx.dtype import DTYPES, DType, dtype_name, is_complex, is_float, is_integer, parse_dtype
+from burnx.cli.dims import AS_SMALL_AS_CAN_BE, DimSizes, Growth
+from burnx.cli.making import Made, describe, make_up
+from burnx.cli.values import is_list, read_value
+from burnx.dtype import DTYPES, DType, parse_dtype
 from burnx.errors import DTypeError, UsageError
 
 Array = np.ndarray[Any, Any]
 _SHAPE = re.compile(r"scalar|\d+(x\d+)*")
-_USAGE = "a SPEC is [NAME=]REST, REST one of @file.npy, @file.npz, SHAPE[:DTYPE] (1x3, scalar)"
+_SHAPE_AND_DTYPE = re.compile(rf"({_SHAPE.pattern}):[a-z]\w*")
+_USAGE = (
+    "a SPEC is [NAME=]REST, REST one of @file.npy, @file.npz, SHAPE[:DTYPE] (1x3, scalar), "
+    "a list ([1, 2.5]), and for a scalar its value"
+)
+LARGEST_GROWN = 1 << 26  # elements of an input whose sizes nothing says, when larger ones are tried
+
+
+Parameters = Callable[[], Mapping[str, str]]
+
+
+class GrownTooLarge(UsageError):
+    """Sizes that nothing says were tried up to where an input is larger than is sensible."""
 
 
 class Declared(Protocol):
@@ -40,20 +56,16 @@ class Declared(Protocol):
     def kind(self) -> str: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
-    """An array to make up: its shape and dtype, and the dtype's name."""
-
-    shape: tuple[int, ...]
-    dtype: DType
-
-
 @dataclass(slots=True)
 class Inputs:
-    """Inputs by name, in the model's order, and one sentence for each that was made up."""
+    """Inputs by name, in the model's order, and one sentence for each that was made up.
+
+    ``open`` says which dimensions nothing sets: others, and first ones, which count a batch.
+    """
 
     values: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    open: frozenset[str] = frozenset()
 
 
 def read_inputs(
@@ -61,15 +73,18 @@ def read_inputs(
     declared: Sequence[Declared],
     dims: Mapping[str, int] | None = None,
     seed: int = 0,
+    parameters: Parameters = dict,
+    growth: Growth = AS_SMALL_AS_CAN_BE,
 ) -> Inputs:
     """The inputs that SPECs give, the rest made up.
 
-    A dimension that is only a name has the size of ``dims``, else the one that a given input shows, else 1.
+    A dimension that is only a name has the size of ``dims``, else the one that a given input shows, else that of
+    ``growth``, 1.  ``parameters`` gives the names of inputs by their parameters in source, when a name is not known.
 
     Raises: UsageError for a SPEC that cannot be read or names no input.
     """
-    given = _given(specs, declared)
-    sizes = DimSizes.of([entry.dims for entry in declared], dims or {})
+    given = _given(specs, declared, parameters)
+    sizes = DimSizes.of([entry.dims for entry in declared], dims or {}, growth)
     for entry in declared:
         value = given.get(entry.name)
         if isinstance(value, (Made, np.ndarray)):
@@ -86,36 +101,13 @@ def read_inputs(
             inputs.notes.append(f"made up input {entry.name!r}: {describe(value, seed)}")
             value = make_up(value, random)
         inputs.values[entry.name] = value
+    inputs.open = frozenset(sizes.open)
     return inputs
 
 
-def describe(made: Made, seed: int) -> str:
-    """What a made-up array holds, in words."""
-    shape = "x".join(map(str, made.shape)) or "scalar"
-    return f"{dtype_name(made.dtype)} {shape}, {_filling(made.dtype).format(seed=seed)}"
-
-
-def make_up(made: Made, random: np.random.Generator) -> Array:
-    """Floats standard normal, integers 0 or 1, booleans True, strings ``"a"``."""
-    try:
-        return _filled(made.shape, made.dtype, random)
-    except (MemoryError, ValueError) as error:
-        shape = "x".join(map(str, made.shape))
-        raise UsageError(f"an input of shape {shape} cannot be made up: {error}") from error
-
-
-def _filled(shape: tuple[int, ...], dtype: DType, random: np.random.Generator) -> Array:
-    if is_float(dtype):
-        return np.asarray(random.standard_normal(shape)).astype(dtype)
-    if is_complex(dtype):
-        parts = random.standard_normal((2, *shape))
-        return np.asarray(parts[0] + 1j * parts[1]).astype(dtype)
-    if is_integer(dtype):
-        return np.asarray(random.integers(0, 2, shape)).astype(dtype)
-    return np.full(shape, True if dtype.kind == "b" else "a", dtype)
-
-
-def split_name(spec: str, names: Sequence[str]) -> tuple[str | None, str]:
+def split_name(
+    spec: str, names: Sequence[str], parameters: Parameters = dict
+) -> tuple[str | None, str]:
     """A SPEC's input name, None if it has none, and its REST.
 
     Raises: UsageError if it names an input that there is not.
@@ -123,10 +115,14 @@ def split_name(spec: str, names: Sequence[str]) -> tuple[str | None, str]:
     for name in sorted(names, key=len, reverse=True):
         if spec.startswith(f"{name}="):
             return name, spec[len(name) + 1 :]
-    if not spec.startswith("@") and "=" in spec:
-        listed = ", ".join(map(repr, names)) or "none"
-        raise UsageError(f"--input {spec!r} names no input of the model; its inputs are {listed}")
-    return None, spec
+    if spec.startswith(("@", "[")) or "=" not in spec:
+        return None, spec
+    known = parameters()
+    for parameter in sorted(known, key=len, reverse=True):
+        if spec.startswith(f"{parameter}="):
+            return known[parameter], spec[len(parameter) + 1 :]
+    listed = ", ".join(input_words(names, known)) or "none"
+    raise UsageError(f"--input {spec!r} names no input of the model; its inputs are {listed}")
 
 
 def parse_shape(rest: str, dtype: str = "") -> Made:
@@ -150,25 +146,36 @@ def _dtype(name: str, rest: str) -> DType:
         raise UsageError(f"{name!r} is not a dtype that burnx knows, in SPEC {rest!r}") from error
 
 
-def _given(specs: Sequence[str], declared: Sequence[Declared]) -> dict[str, Any]:
+def _given(
+    specs: Sequence[str], declared: Sequence[Declared], parameters: Parameters
+) -> dict[str, Any]:
     """Arrays, and arrays to make up, by the name of the input; SPECs without a name go in order."""
-    names = [entry.name for entry in declared]
-    split = [split_name(spec, names) for spec in specs]
+    entries = {entry.name: entry for entry in declared}
+    split = [split_name(spec, list(entries), parameters) for spec in specs]
     named = {name for name, _ in split if name is not None}
-    free = [name for name in names if name not in named]
-    dtypes = {entry.name: entry.dtype for entry in declared}
+    free = [name for name in entries if name not in named]
     given: dict[str, Any] = {}
     for name, rest in split:
-        if name is None and rest.endswith(".npz"):
-            found = load_archive(rest[1:], dtypes)
+        if name is None and rest.startswith("@") and rest.endswith(".npz"):
+            found = _archived(rest[1:], entries, parameters)
         else:
             name = name or _next_free(free, rest)
-            found = {name: _value(name, rest, dtypes[name])}
-        for key, value in found.items():
+            found = [(name, _value(entries[name], rest))]
+        for key, value in found:
             if key in given:
                 raise UsageError(f"input {key!r} is given twice")
             given[key] = value
     return given
+
+
+def _archived(
+    path: str, entries: Mapping[str, Declared], parameters: Parameters
+) -> list[tuple[str, Any]]:
+    """The inputs that an archive holds, by their names or their parameters."""
+    dtypes = {name: entry.dtype for name, entry in entries.items()}
+    called = parameters()
+    found = load_archive(path, dtypes | {each: dtypes[name] for each, name in called.items()})
+    return [(called.get(key, key), value) for key, value in found.items()]
 
 
 def _next_free(free: list[str], rest: str) -> str:
@@ -177,12 +184,23 @@ def _next_free(free: list[str], rest: str) -> str:
     return free.pop(0)
 
 
-def _value(name: str, rest: str, dtype: str) -> Any:
-    if not rest.startswith("@"):
-        return parse_shape(rest, dtype if dtype in DTYPES else "")
-    if rest.endswith(".npz"):
-        return load_archive(rest[1:], {name: dtype}, only=name)[name]
-    return load_array(rest[1:], dtype)
+def _value(entry: Declared, rest: str) -> Any:
+    """What one REST gives for an input: an array, or what to make up."""
+    name, dtype = entry.name, entry.dtype
+    if rest.startswith("@"):
+        if rest.endswith(".npz"):
+            return load_archive(rest[1:], {name: dtype}, only=name)[name]
+        return load_array(rest[1:], dtype)
+    known = DTYPES.get(dtype) if entry.kind == "tensor" else None
+    if known is not None and (is_list(rest) or _is_scalar(entry, rest)):
+        return read_value(rest, known)
+    return parse_shape(rest, dtype if dtype in DTYPES else "")
+
+
+def _is_scalar(entry: Declared, rest: str) -> bool:
+    """Whether a REST is the value of an input that is declared as a scalar, which has no shape but this word."""
+    is_shape = rest == "scalar" or _SHAPE_AND_DTYPE.fullmatch(rest)
+    return entry.dims is not None and not entry.dims and not is_shape
 
 
 def _planned(entry: Declared, sizes: DimSizes) -> Made:
@@ -192,13 +210,7 @@ def _planned(entry: Declared, sizes: DimSizes) -> Made:
             f"input {entry.name!r} is a {entry.kind}, which cannot be made up: "
             f"give it as --input @file.npz with items {entry.name}/{parts[0]}, {entry.name}/{parts[1]}"
         )
-    shape = (1,) if entry.dims is None else tuple(sizes.size(dim) for dim in entry.dims)
-    return Made(shape, DTYPES[entry.dtype])
-
-
-def _filling(dtype: DType) -> str:
-    if is_float(dtype) or is_complex(dtype):
-        return "standard normal, seed {seed}"
-    if is_integer(dtype):
-        return "0 or 1, seed {seed}"
-    return "all True" if dtype.kind == "b" else 'all "a"'
+    made = Made((1,) if entry.dims is None else sizes.shape(entry.dims), DTYPES[entry.dtype])
+    if sizes.growth.size > 1 and made.size_elems > LARGEST_GROWN:
+        raise GrownTooLarge(f"input {entry.name!r} would have {made.size_elems:,} elements")
+    return made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,14 @@ import click
 
 from burnx.cli.console import Console, json_option
 from burnx.cli.options import ModelRequest, model_options
-from burnx.cli.rooms import declared_inputs, export_network, inputs_for, load_model, load_network
+from burnx.cli.rooms import (
+    declared_inputs,
+    export_network,
+    inputs_that_run,
+    load_model,
+    load_network,
+)
+from burnx.errors import ModelError
 
 if TYPE_CHECKING:
     from burnx.conformance.pairs import PairVerdict
@@ -38,13 +45,24 @@ def verify_command(
     kept = Keeper(request.model, partial(load_model, request))
     with console.working(f"loading {request.model}"):
         first = load_model(request)
-    inputs = inputs_for(first, request, console)
-    with as_onnx(request.model, inputs, console) as path:
-        threads = min(request.threads or 1, _MAX_THREADS)
-        comparison = Comparison(request.model, path, inputs, kept.open, (rtol, atol), threads)
-        with console.working(f"comparing {request.model}"):
-            verdict = verify_model(comparison, request.devices or (first.device.name,))
-            pairs = compare_devices(comparison, kept)
+    devices = request.devices or (first.device.name,)
+    threads = min(request.threads or 1, _MAX_THREADS)
+
+    def compare(inputs: Mapping[str, Any]) -> tuple[Verdict, Sequence[PairVerdict]]:
+        kept.outputs.clear()
+        with as_onnx(request, inputs, console) as path:
+            comparison = Comparison(request.model, path, inputs, kept.open, (rtol, atol), threads)
+            found = verify_model(comparison, devices), compare_devices(comparison, kept)
+        failed = [device.error for device in found[0].devices if device.error]
+        if failed:
+            raise _Failed(failed[0], found)
+        return found
+
+    with console.working(f"comparing {request.model}"):
+        try:
+            _, (verdict, pairs) = inputs_that_run(first, request, console, compare)
+        except _Failed as error:  # with sizes that were given, or with all that were tried
+            verdict, pairs = error.found
     show_verdict(console, request.model, verdict)
     show_pairs(console, request.model, pairs)
     between = [pair.as_json() for pair in pairs]
@@ -52,17 +70,26 @@ def verify_command(
     return 0 if verdict.agrees and all(pair.agrees for pair in pairs) else 1
 
 
+class _Failed(ModelError):
+    """A device did not run the model; ``found`` is what is known for all that."""
+
+    def __init__(self, message: str, found: tuple[Verdict, Sequence[PairVerdict]]) -> None:
+        super().__init__(message)
+        self.found = found
+
+
 @contextmanager
-def as_onnx(model: str, inputs: dict[str, Any], console: Console) -> Iterator[str]:
+def as_onnx(request: ModelRequest, inputs: Mapping[str, Any], console: Console) -> Iterator[str]:
     """The ONNX file to give to another engine: the model itself, or what its source exports."""
     from burnx.nn.sources import is_source
 
+    model = request.model
     if not is_source(model):
         yield model
         return
     with tempfile.TemporaryDirectory(prefix="burnx-") as folder:
         path = str(Path(folder) / "exported.onnx")
-        network = load_network(model, None, console.notice)
+        network = load_network(model, request.weights, console.notice)
         known = {entry.name for entry in declared_inputs(network)}
         given = {name: value for name, value in inputs.items() if name in known}
         export_network(network, given, path)
@@ -85,15 +112,21 @@ def show_verdict(console: Console, model: str, verdict: Verdict) -> None:
 
 def show_pairs(console: Console, model: str, pairs: Sequence[PairVerdict]) -> None:
     """Say which devices agree with each other; what differs goes to stderr as well as the exit status."""
+    from burnx.conformance.verify import differences_text
+
     for pair in pairs:
         first, second = pair.devices
-        if pair.agrees:
+        if pair.notice:
+            console.notice(
+                f"{model} on {first} agrees with {second} as nearly as rounding lets it: {pair.notice}"
+            )
+        elif pair.agrees:
             console.say(f"{model} on {first} agrees with {second}")
-            continue
-        outputs = "; ".join(f"output {name!r}: {item}" for name, item in pair.differences.items())
-        console.notice(
-            f"error: {model} on {second} differs from {first}: {outputs}; {pair.diverging}"
-        )
+        else:
+            console.notice(
+                f"error: {model} on {second} differs from {first}: "
+                f"{differences_text(pair.differences)}; {pair.diverging}"
+            )
 
 
 def _fault(device: DeviceVerdict, against: str) -> str:

@@ -178,6 +178,9 @@ def _header(block: Block, node: Node, form: LoopForm) -> ast.expr | None:
     if form.trips is None:
         return None
     trips = block.value(form.trips, node, 0)
+    if form.guard is not None:
+        guard = block.value(form.guard, node, 1)
+        trips = call("ops.where", guard, _as_array(trips), constant(0))
     is_number = isinstance(trips, ast.Constant)
     return call("range", call("ops.identity", trips) if is_number else trips)
 

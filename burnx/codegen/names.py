@@ -11,7 +11,7 @@ from __future__ import annotations
 import builtins
 import keyword
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 MODULE_NAMES: Final = frozenset(
@@ -45,6 +45,20 @@ _PORT: Final = re.compile(r":\d+$")
 _DOMAIN: Final = re.compile(r"^([A-Za-z_]\w*::)+")
 _NOT_WORD: Final = re.compile(r"[^0-9A-Za-z_]+")
 _COUNTER: Final = re.compile(r"_\d+$")
+
+
+def parameter_names(inputs: Sequence[str], names: Names | None = None) -> list[str]:
+    """The parameters of ``forward`` for inputs of these names; ``input``, which Python has, is ``x``.
+
+    ``names`` is the scope that they are taken in, a new one if there is none.
+    """
+    scope = Names(LOCAL_RESERVED) if names is None else names
+    return [
+        scope.fresh("x")
+        if each == "input" and "x" not in inputs
+        else scope.take(each, f"input_{place}")
+        for place, each in enumerate(inputs)
+    ]
 
 
 class Names:

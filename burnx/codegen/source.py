@@ -17,7 +17,7 @@ from burnx.codegen.families import Family, every_member, find_families
 from burnx.codegen.flow_statements import decorators
 from burnx.codegen.layout import Assign, Class, Function, Stmt, docstring, formatted, plain_text
 from burnx.codegen.literal import constant
-from burnx.codegen.names import LOCAL_RESERVED, Names
+from burnx.codegen.names import LOCAL_RESERVED, Names, parameter_names
 from burnx.codegen.parameters import without_defaults
 from burnx.codegen.placing import Places, place_constants
 from burnx.codegen.resizing import resource_sizes
@@ -179,14 +179,9 @@ def _model(
 
 
 def _input_names(graph: Graph, names: Names) -> dict[Value, str]:
-    """The parameters of ``forward``: by the names of the inputs, but ``input``, which Python has, is ``x``."""
-    labels = {value.name for value in graph.inputs}
-    return {
-        value: names.fresh("x")
-        if value.name == "input" and "x" not in labels
-        else names.take(value.name, f"input_{place}")
-        for place, value in enumerate(graph.inputs)
-    }
+    """The parameters of ``forward``, by the names of the inputs."""
+    labels = parameter_names([value.name for value in graph.inputs], names)
+    return dict(zip(graph.inputs, labels, strict=True))
 
 
 def _declared(

@@ -35,20 +35,26 @@ class ImportOptions:
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What an import wrote; ``changes`` counts what each pass did."""
+    """What an import wrote; ``changes`` counts what each pass did.
+
+    ``nodes`` are those of the file, ``nodes_written`` what the passes made of them; those in branches and loops count
+    too.  ``parameters`` are the elements of the weights file: small constants stand in the source.
+    """
 
     source: str
     weights: str | None
     lines: int
     classes: int
     nodes: int
+    nodes_written: int
     parameters: int
     changes: Mapping[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
         beside = f" and {self.weights} ({self.parameters:,} parameters)" if self.weights else ""
         classes = "1 class" if self.classes == 1 else f"{self.classes} classes"
-        return f"wrote {self.source} ({self.lines} lines, {classes} for {self.nodes} nodes){beside}"
+        nodes = f"{self.nodes:,} nodes in the file, {self.nodes_written:,} as written"
+        return f"wrote {self.source} ({self.lines} lines, {classes}; {nodes}){beside}"
 
 
 def write_source(
@@ -57,9 +63,11 @@ def write_source(
     origin: str,
     options: ImportOptions = ImportOptions(),
     changes: Mapping[str, int] | None = None,
+    nodes: int = 0,
 ) -> ImportReport:
     """Write a graph as ``target`` and its weights beside it, each under a temporary name first.
 
+    ``nodes`` is how many the file has, which passes may have made others of.
     Raises: UsageError if ``target`` was edited or is not burnx's, unless ``force``.
     """
     check_target(target, options.class_name, options.force)
@@ -78,6 +86,7 @@ def write_source(
         str(file) if source.weights else None,
         text.count("\n"),
         source.classes,
+        nodes,
         sum(1 for _ in graph.all_nodes()),
         count,
         dict(changes or {}),

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from burnx.agreement.tolerance import close
 from burnx.conformance.backend_tests import BackendTest, Value
-from burnx.conformance.tolerance import close
 
 BFLOAT16_RTOL = 2.0**-6
 """Two units in the last place; onnx's own runner allows bfloat16 as much."""

@@ -13,8 +13,8 @@ from typing import Any
 
 import onnx
 
+from burnx.agreement.tolerance import Difference, close
 from burnx.conformance.engines import Run, first_line
-from burnx.conformance.tolerance import Difference, close
 
 _INLINE_BYTES = 1 << 30
 _RANDOM = frozenset(

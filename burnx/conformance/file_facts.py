@@ -28,6 +28,7 @@ def read_facts(path: str) -> dict[str, Any]:
     return {
         "inputs": [_describe(v) for v in model.graph.input if v.name not in stored],
         "outputs": [_describe(v) for v in model.graph.output],
+        "nodes": len(nodes),
         "operators": dict(Counter(map(_operator, nodes)).most_common()),
         "parameters": sum(prod(item.dims) for graph in graphs for item in graph.initializer),
     }

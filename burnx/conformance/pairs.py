@@ -8,18 +8,22 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
-from burnx.conformance.tolerance import Difference
+from burnx.agreement.tolerance import Difference
 from burnx.conformance.verify import Comparison, Limits, Load, compare_outputs
 
 
 @dataclass(frozen=True, slots=True)
 class PairVerdict:
-    """Two devices: the outputs in which they differ, and the first node at which they part."""
+    """Two devices: the outputs in which they differ, and the first node at which they part.
+
+    ``notice`` is there if they differ by no more than the model's own roundings explain.
+    """
 
     devices: tuple[str, str]
     differences: Mapping[str, Difference] = field(default_factory=dict)
     diverging: str = ""
     node: str = ""
+    notice: str = ""
 
     @property
     def agrees(self) -> bool:
@@ -32,6 +36,7 @@ class PairVerdict:
             "differences": {name: str(item) for name, item in self.differences.items()},
             "node": self.node,
             "diverging": self.diverging,
+            "notice": self.notice,
         }
 
 
@@ -74,8 +79,12 @@ def _verdicts(
         if not differences:
             yield PairVerdict(pair)
             continue
+        excused = comparison.excuse(differences, first, second)
+        if excused:
+            yield PairVerdict(pair, notice=excused)
+            continue
         node, text = _explain(comparison, pair, comparison.limits)
-        yield PairVerdict(pair, differences, text, node)
+        yield PairVerdict(pair, differences, comparison.explain(differences, text), node)
 
 
 def _explain(comparison: Comparison, pair: tuple[str, str], limits: Limits) -> tuple[str, str]:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from burnx.agreement.spread import SpreadOf, excuse, shortfall
+from burnx.agreement.tolerance import Difference, close
 from burnx.conformance.engines import (
     Judge,
     judge_model,
@@ -15,8 +17,7 @@ from burnx.conformance.engines import (
     open_reference,
     plain_outputs,
 )
-from burnx.conformance.tolerance import Difference, close
-from burnx.errors import BurnxError
+from burnx.errors import BurnxError, VerifyError
 
 Load = Callable[[str, str | None], Any]  # (model, device) -> loaded model
 Limits = tuple[float | None, float | None]
@@ -27,7 +28,7 @@ class DeviceVerdict:
     """What one device gave: the outputs that differ, or the error it ended in.
 
     ``notice`` is there if it agrees with the nodes as they stand in the file, and not with what an optimiser made of
-    them.
+    them, or if it differs by no more than the model's own roundings explain.
     """
 
     device: str
@@ -78,6 +79,26 @@ class Comparison:
     load: Load
     limits: Limits = (None, None)
     threads: int = 1
+    spread: SpreadOf = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "spread", SpreadOf(self.path, self.inputs))
+
+    def excuse(
+        self,
+        differences: Mapping[str, Difference],
+        expected: Mapping[str, Any],
+        actual: Mapping[str, Any],
+    ) -> str:
+        """The sentence that says that outputs differ by rounding alone; empty if not, or where limits were asked for."""
+        if self.limits != (None, None):
+            return ""
+        return excuse(list(differences), expected, actual, self.spread)
+
+    def explain(self, differences: Mapping[str, Difference], text: str) -> str:
+        """What is known of a difference, with how far rounding would have taken it."""
+        told = "" if self.limits != (None, None) else shortfall(list(differences), self.spread)
+        return f"{text}; {told}" if told else text
 
 
 def verify_model(comparison: Comparison, devices: Sequence[str | None]) -> Verdict:
@@ -106,6 +127,24 @@ def compare_outputs(
     return found
 
 
+def check_outputs(
+    expected: Mapping[str, Any], actual: Mapping[str, Any], spread: SpreadOf, what: str
+) -> str:
+    """A sentence if outputs differ by no more than the roundings of the model explain, empty if they agree.
+
+    ``what`` begins the message of the error.  Raises: VerifyError if they differ by more.
+    """
+    differences = compare_outputs(expected, actual)
+    if not differences:
+        return ""
+    excused = excuse(list(differences), expected, actual, spread)
+    if excused:
+        return excused
+    told = shortfall(list(differences), spread)
+    first, difference = next(iter(differences.items()))
+    raise VerifyError(f"{what}, output {first!r}: {difference}" + (f"; {told}" if told else ""))
+
+
 def _verify_on(
     comparison: Comparison, device: str | None, judge: Judge, expected: Mapping[str, Any]
 ) -> DeviceVerdict:
@@ -119,10 +158,13 @@ def _verify_on(
     if not differences:
         return DeviceVerdict(label)
     notice = _optimiser_notice(comparison, judge, actual, differences)
+    excused = "" if notice else comparison.excuse(differences, expected, actual)
+    if excused:
+        notice = f"agrees with {judge.name} as nearly as rounding lets it: {excused}"
     if notice:
         return DeviceVerdict(label, notice=notice)
     node, text = _explained(comparison, device, judge)
-    return DeviceVerdict(label, differences, text, node)
+    return DeviceVerdict(label, differences, comparison.explain(differences, text), node)
 
 
 def _optimiser_notice(

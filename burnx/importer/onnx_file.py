@@ -95,6 +95,12 @@ def read_model(
     return file
 
 
+def count_nodes(graph: onnx.GraphProto) -> int:
+    """The nodes of a graph as they stand in its file, those in branches and loops included."""
+    inner = (g for node in graph.node for each in node.attribute for g in (each.g, *each.graphs))
+    return len(graph.node) + sum(map(count_nodes, inner))
+
+
 def _read_file(path: Path, folder: Path | None, opened: MappedFile | None) -> OnnxFile:
     """A model file, its large tensors left where they lie."""
     buffer, place = opened or map_file(path, ModelError), f"file {str(path)!r}"

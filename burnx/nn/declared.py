@@ -9,7 +9,14 @@ from typing import Any
 
 from burnx.builder import join_types
 from burnx.builder.joining import opened
-from burnx.capture.inputs import check_dtype, check_shape, check_value, match_inputs, parse_dim
+from burnx.capture.inputs import (
+    check_dtype,
+    check_shape,
+    check_value,
+    input_words,
+    match_inputs,
+    parse_dim,
+)
 from burnx.capture.lazy import default_recorder, tensor
 from burnx.dtype import parse_dtype
 from burnx.errors import InputError
@@ -59,11 +66,17 @@ def check_call(
     """
     entries = {parameter_name(entry): entry for entry in type(module).inputs}
     given = match_inputs(list(entries), args, type(module).__name__)
-    kwargs = {_parameter_of(name, entries): value for name, value in kwargs.items()}
-    for name, value in kwargs.items():
-        if name not in entries or name in given:
-            raise InputError(f'{type(module).__name__} has no input "{name}", or it is given twice')
+    named = []
+    for called, value in kwargs.items():
+        name = _parameter_of(called, entries)
+        if name not in entries:
+            raise InputError(
+                f'{type(module).__name__} has no input "{called}"; it has {_words(entries)}'
+            )
+        if name in given:
+            raise InputError(f'{type(module).__name__} is given its input "{called}" twice')
         given[name] = value
+        named.append(name)
     sizes: dict[str, int] = {}
     where = device_of(module)
     for name, value in given.items():
@@ -73,7 +86,14 @@ def check_call(
     if _takes_any_number(type(module).forward):
         return [checked[name] for name in entries], {}
     names = list(entries)[: len(args)]
-    return [checked[name] for name in names], {name: checked[name] for name in kwargs}
+    return [checked[name] for name in names], {name: checked[name] for name in named}
+
+
+def _words(entries: Mapping[str, Input]) -> str:
+    """The inputs with their parameters, as an error lists them."""
+    names = [entry.name for entry in entries.values()]
+    others = {key: entry.name for key, entry in entries.items() if key not in names}
+    return ", ".join(input_words(names, others)) or "none"
 
 
 def _parameter_of(name: str, entries: Mapping[str, Input]) -> str:

@@ -13,7 +13,7 @@ from burnx.ops.kinds import Int64, T, Tind
 from burnx.ops.movement import axis_list, normal_axes
 from burnx.ops.operator import REQUIRED, operator
 from burnx.ops.selection import along, dim_tensor
-from burnx.shape import Dim, maximum, minimum
+from burnx.shape import Dim, maximum, minimum, shape_text
 from burnx.tensor import Tensor
 
 
@@ -29,6 +29,7 @@ def pad(
     """Widen axes at both ends, by a constant or by the data's own elements; negative widths cut off first.
 
     ``pads`` holds the widths before, then those after.  Source: ONNX Pad-25
+    Raises: ShapeError if an axis of one element is to be reflected: it has no other element.
     """
     chosen = range(data.ndim) if axes is None else normal_axes(axis_list(axes), data.ndim)
     count = len(chosen)
@@ -77,6 +78,10 @@ def _pad_axis(data: Tensor, axis: int, low: Dim, high: Dim, mode: str) -> Tensor
     if low == 0 and high == 0:
         return data
     kept = data.shape[axis]
+    if mode == "reflect" and kept == 1 and any(isinstance(n, int) and n > 0 for n in (low, high)):
+        raise ShapeError(
+            f"Pad reflects an axis of at least 2 elements, not axis {axis} of {shape_text(data.shape)}"
+        )
     place = waist.map("sub", along(low + kept + high, 0, 1), dim_tensor(low))
     return waist.take(data, _SOURCES[mode](place, dim_tensor(kept)), axis)
 
@@ -87,12 +92,17 @@ def _edge(place: Tensor, count: Tensor) -> Tensor:
 
 
 def _reflect(place: Tensor, count: Tensor) -> Tensor:
-    """0 1 2 3 2 1 0 1 …: the ends are not repeated, and a wide padding turns back more than once."""
+    """0 1 2 3 2 1 0 1 …: the ends are not repeated, and a wide padding turns back more than once.
+
+    One element alone has no other beside it, so that a place outside the axis stays outside, which is an error.
+    """
     one = waist.constant(1, int64)
     period = waist.map("mul", waist.map("sub", count, one), waist.constant(2, int64))
     period = waist.map("max", period, one)
     phase = waist.map("floor_mod", place, period)
-    return waist.map("min", phase, waist.map("sub", period, phase))
+    inside = waist.map("min", phase, waist.map("sub", period, phase))
+    alone = waist.map("lt", count, waist.constant(2, int64))
+    return waist.map("select", alone, waist.map("abs", place), inside)
 
 
 def _wrap(place: Tensor, count: Tensor) -> Tensor:

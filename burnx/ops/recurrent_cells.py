@@ -181,9 +181,14 @@ def wide(*tensors: Tensor | None) -> list[Tensor | None]:
 
 
 def zeros_if_absent(x: Tensor | None, like: Tensor, hidden: Dim) -> Tensor:
-    """A state, zero if it is not given.  Shapes: -> (batch, hidden)"""
+    """A state, zero if it is not given.
+
+    Shapes: (batch, hidden) -> (batch, hidden), where ``like`` is (time, batch, gates).
+    Raises: ShapeError if the state is that of another batch or another number of units.
+    """
     if x is not None:
-        return x
+        x = waist.with_size(x, 0, like.shape[1], f"a state has {like.shape[1]} rows, as the batch")
+        return waist.with_size(x, 1, hidden, f"a state has {hidden} units, as the weights")
     return waist.broadcast(scalar(0, like), (like.shape[1], hidden))
 
 

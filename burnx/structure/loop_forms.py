@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from burnx.graph import Graph, Node, Value
+from burnx.types import TensorType
 
 _FOREVER = 2**62  # so many turns are as good as no limit
 
@@ -27,7 +28,8 @@ class LoopForm:
     """A loop that is a statement.
 
     ``trips`` is the end of a range, ``rows`` the inputs that it goes over instead; ``given`` is what changes from turn
-    to turn by itself. Where ``stop`` does not hold the loop is left; where it is ``going``, its condition is the last state.
+    to turn by itself. Where ``guard`` does not hold there is no turn; where ``stop`` does not the loop is left; where it
+    is ``going``, its condition is the last state.
     ``items`` are appended to lists, which are ``stacked`` along ``axes``.
     """
 
@@ -38,6 +40,7 @@ class LoopForm:
     axes: list[int]
     given: list[Value] = field(default_factory=list)
     trips: Value | None = None
+    guard: Value | None = None
     rows: list[int] = field(default_factory=list)
     backwards: list[bool] = field(default_factory=list)
     stop: Value | None = None
@@ -57,15 +60,16 @@ def loop_form(node: Node) -> LoopForm | None:
     parts = (body, states, body.outputs[1 + count :], list(stacked), [0] * len(stacked))
     if (_constant(trips) or 0) >= _FOREVER:
         trips = None
-    starts = start is None or bool(_constant(start))
+    guard = start if _guards(trips, start) else None
+    starts = start is None or bool(_constant(start)) or guard is not None
     passes, used = _passes(body, given, result), _is_used(body, given)
     counted = [body.inputs[0]]
     if starts and passes and not used and trips is not None:
-        return LoopForm(*parts, counted, trips)
+        return LoopForm(*parts, counted, trips, guard)
     if result.is_constant or (starts and (passes or used)):
         return None
     if trips is not None:
-        return LoopForm(*parts, counted, trips, stop=result) if starts else None
+        return LoopForm(*parts, counted, trips, guard, stop=result) if starts else None
     if _is_used(body, body.inputs[0]):
         return None
     if starts:
@@ -74,6 +78,18 @@ def loop_form(node: Node) -> LoopForm | None:
         return None
     states.append(State(start, 1, given, result, None, "going"))
     return LoopForm(*parts, going=True)
+
+
+def _guards(trips: Value | None, start: Value | None) -> bool:
+    """Whether a condition that is not known decides if there are any turns of a number of them.
+
+    Both are scalars, of which ``ops.where`` makes the number of turns that there are.
+    """
+    if trips is None or start is None or start.is_constant:
+        return False
+    return all(
+        isinstance(each.type, TensorType) and each.type.shape == () for each in (trips, start)
+    )
 
 
 def _constant(value: Value | None) -> int | None:

@@ -1,6 +1,6 @@
 """One model run fused, unfused and on the reference: all three agree.
 
-How near numbers have to be is said in ``burnx.conformance.tolerance``, by dtype, and nowhere else.
+How near numbers have to be is said in ``burnx.agreement.tolerance``, by dtype, and nowhere else.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import burnx
+from burnx.agreement.tolerance import close
 from burnx.capture.loaded import LoadedModel
 from burnx.conformance.backend_tests import BackendTest, input_names
-from burnx.conformance.tolerance import close
 from burnx.errors import BurnxError, UnsupportedError
 from burnx.runtime.device import find_device
 

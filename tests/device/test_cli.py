@@ -337,6 +337,36 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().err
 
 
+COUNTED = """
+<ir_version: 8, opset_import: ["": 17]>
+g (float[4] x, bool c) => (float[4] y) {
+    two = Constant<value_float=2.0>()
+    a = Mul(x, two)
+    y = If(c) <
+        then_branch = t () => (float[4] u) { e = Exp(a)\n s = Relu(e)\n u = Neg(s) },
+        else_branch = f () => (float[4] v) { v = Sqrt(a) }
+    >
+}
+"""
+
+
+def test_every_verb_counts_the_same_nodes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    onnx.save(parser.parse_model(COUNTED), "counted.onnx")
+    report = answer(capsys, "import", "counted.onnx")["report"]
+    facts = answer(capsys, "inspect", "counted.onnx")
+    assert report["nodes"] == facts["nodes"] == 7
+    assert report["nodes_written"] == sum(facts["operators"].values()) == 6  # no Constant
+    assert main(["inspect", "counted.onnx"]) == 0
+    assert "7 in the file, 6 as read" in capsys.readouterr().out
+    assert main(["import", "counted.onnx"]) == 0
+    assert "7 nodes in the file, 6 as written" in capsys.readouterr().out
+    assert main(["inspect", "counted.py"]) == 0
+    assert "nodes        6 as read" in capsys.readouterr().out
+
+
 def capsys_cleared(capsys: pytest.CaptureFixture[str]) -> pytest.CaptureFixture[str]:
     capsys.readouterr()
     return capsys
@@ -437,7 +467,7 @@ def test_failure_on_made_up_inputs_says_so(
     onnx.save(parser.parse_model(text), "square.onnx")
     assert main(["run", "square.onnx"]) == 0
     assert "--dim NAME=N" not in capsys.readouterr().err
-    assert main(["run", "square.onnx", "--dim", "n=2"]) == 1
+    assert main(["run", "square.onnx", "--dim", "n=2", "--dim", "m=1"]) == 1
     assert "inputs were made up: --dim NAME=N sets a size" in capsys.readouterr().err
 
 

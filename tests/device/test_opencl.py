@@ -23,9 +23,9 @@ from test_conformance import failed_tests
 
 import burnx
 from burnx import Input, nn, ops
+from burnx.agreement.tolerance import close
 from burnx.capture.loaded import LoadedModel
 from burnx.cli import main
-from burnx.conformance.tolerance import close
 from burnx.errors import BurnxError, DeviceError, InputError
 from burnx.runtime.device import devices
 from burnx.runtime.device_array import DeviceArray

@@ -6,7 +6,7 @@ Entries of ``handed.json`` with "spread" are models where that happens; the text
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -23,12 +23,6 @@ SEEDS = range(6)
 def own_spread(path: Path, inputs: Mapping[str, Any]) -> dict[str, float]:
     """The largest distance between any two of onnxruntime's own answers, for each output."""
     return _widest(list(answers_of(path, inputs)))
-
-
-def spread_when_moved(path: Path, run: Callable[[bytes], Values]) -> dict[str, float]:
-    """The largest distance between any two answers of one engine to the file and to moved weights, for each output."""
-    data = path.read_bytes()
-    return _widest([run(data), *(run(with_moved_vectors(data, seed)) for seed in SEEDS)])
 
 
 def _widest(answers: Sequence[Values]) -> dict[str, float]:

@@ -21,10 +21,10 @@ import numpy as np
 from onnx import AttributeProto, ModelProto, NodeProto, helper
 
 import burnx
+from burnx.agreement.tolerance import close
 from burnx.conformance.cases.collect import Case, all_cases
 from burnx.conformance.cases.models import case_inputs, case_model
 from burnx.conformance.engines import first_line, open_onnxruntime
-from burnx.conformance.tolerance import close
 from burnx.conformance.workers import Task, run_tasks
 from burnx.dtype import code_of_dtype
 from burnx.errors import BurnxError

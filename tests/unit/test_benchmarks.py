@@ -212,7 +212,10 @@ def test_the_readme_says_how_source_reads(tmp_path: Path) -> None:
     text = readability.readme_table([known, other, failing])
     assert "| resnet50.ts | 122 | 4 | 0.03 | 1 | 50% | 171 | 466 |" in text
     assert "| swin_t.ts | 10 | 4 | 0.40 | 1 | 50% | 349 | fails |" in text and "mine" not in text
-    assert "All 3 models of the tests together: 12 lines for 142 nodes (0.08 a node)" in text
+    assert (
+        "All 3 models of the tests together: 12 lines for 142 nodes in the files (0.08 a node)"
+        in text
+    )
     assert update_readme.reading(tmp_path) == update_readme.UNMEASURED
     kept = tmp_path / "readability-2026-01-02.json"
     kept.write_text(json.dumps([asdict(each) for each in (known, other, failing)]))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from burnx.cli.arrays import load_archive, save_outputs
+from burnx.cli.dims import Growth
 from burnx.cli.spec import read_inputs, split_name
 from burnx.errors import UsageError
 
@@ -83,6 +84,102 @@ def test_named_dims_are_one_unless_given_or_seen() -> None:
     made = read_inputs([], [IDS, past, MASK], {"past": 6, "seq": 2}).values
     assert made["mask"].shape == (1, 8)
     assert read_inputs([], [Entry("u", dims=None), Entry("v", dims=(None,))]).values["u"].size == 1
+
+
+@pytest.mark.parametrize("dims", [(), (1,), (1, 1), ("batch", "seq")])
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint8", "int4"])
+def test_an_integer_by_itself_is_one(dims: tuple[int | str, ...], dtype: str) -> None:
+    for seed in range(8):  # it may be a count or a length
+        inputs = read_inputs([], [Entry("n", dtype, dims)], seed=seed)
+        assert inputs.values["n"].astype(int).sum() == 1
+        assert inputs.notes[0].endswith(", 1")
+
+
+def test_what_nothing_sets_grows_and_nothing_else() -> None:
+    state = Entry("state", dims=(2, None, 8))
+    images = Entry("images", dims=(None, 3, None, None))
+    larger, all_of_it = Growth(16), Growth(16, batches=True)
+
+    def shapes(growth: Growth, *specs: str) -> list[tuple[int, ...]]:
+        made = read_inputs(specs, [IDS, MASK, state, images], {"past": 5}, growth=growth)
+        return [value.shape for value in made.values.values()]
+
+    assert shapes(Growth()) == [(1, 1), (1, 6), (2, 1, 8), (1, 3, 1, 1)]
+    assert shapes(larger) == [(1, 16), (1, 21), (2, 1, 8), (1, 3, 16, 16)]
+    assert shapes(all_of_it)[2:] == [(2, 16, 8), (16, 3, 16, 16)]
+    assert shapes(larger, "ids=2x7")[:2] == [(2, 7), (2, 12)]
+    assert read_inputs([], [X], {"batch": 5}).open == frozenset()
+    assert read_inputs([], [X]).open == {"batches"}
+    assert read_inputs([], [IDS], {"batch": 5}).open == {"others"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "entry", "value"),
+    [
+        ("n=5", Entry("n", "int64"), 5),
+        ("-3", Entry("n", "int8"), -3),
+        ("n=2.5", Entry("n"), 2.5),
+        ("n=5", Entry("n", "float16"), 5.0),
+        ("n=true", Entry("n", "bool"), True),
+        ("n=1e3", Entry("n", "float64"), 1000.0),
+        ("n=a:b=c", Entry("n", "string"), "a:b=c"),
+        ("n=[3, 4]", Entry("n", "int64", (2,)), [3, 4]),
+        ("[[1], [2.5]]", Entry("n", "float32", ("a", "b")), [[1], [2.5]]),
+        ("n=[7]", Entry("n", "uint8", None), [7]),
+        ('["a=b", "@c"]', Entry("n", "string", (2,)), ["a=b", "@c"]),
+        ("n=[]", Entry("n", "float32", ("k",)), []),
+    ],
+)
+def test_a_value_stands_on_the_command_line(spec: str, entry: Entry, value: object) -> None:
+    inputs = read_inputs([spec], [entry])
+    found = inputs.values["n"]
+    assert found.dtype == read_inputs([], [entry]).values["n"].dtype
+    assert found.tolist() == value
+    assert inputs.notes == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "entry"),
+    [
+        ("n=2.5", Entry("n", "int64")),
+        ("n=300", Entry("n", "uint8")),
+        ("n=-1", Entry("n", "uint64")),
+        ("n=8", Entry("n", "int4")),
+        ("n=1", Entry("n", "bool")),
+        ("n=true", Entry("n")),
+        ("n=1x3", Entry("n")),
+        ("n=five", Entry("n", "int64")),
+        ("n=[1, [2]]", Entry("n", "int64", None)),
+        ('n=["a"]', Entry("n", "int64", None)),
+        ("n=[1, 2", Entry("n", "int64", None)),
+        ("n=[null]", Entry("n", "float32", None)),
+    ],
+)
+def test_what_a_dtype_does_not_hold_is_no_value(spec: str, entry: Entry) -> None:
+    with pytest.raises(UsageError, match="value"):
+        read_inputs([spec], [entry])
+
+
+def test_a_scalar_is_made_up_by_that_word() -> None:
+    assert read_inputs(["n=scalar:int32"], [Entry("n")]).values["n"].dtype == np.int32
+    assert read_inputs(["scalar"], [Entry("n")]).notes[0].startswith("made up input 'n'")
+
+
+def test_an_input_is_called_by_its_parameter_too(tmp_path: Path) -> None:
+    declared = [Entry("input", dims=(2, 3)), Entry("a.b", "int64", (2,)), Entry("x", dims=(4,))]
+    parameters = {"input_2": "input", "a_b": "a.b"}
+
+    def read(*specs: str) -> dict[str, np.ndarray]:
+        return read_inputs(specs, declared, parameters=lambda: parameters).values
+
+    assert read("a_b=[1, 2]")["a.b"].tolist() == [1, 2]
+    assert list(read("input_2=2x3", "x=4")) == ["input", "a.b", "x"]
+    np.savez(tmp_path / "in.npz", input_2=np.ones((2, 3), np.float32))
+    assert read(f"@{tmp_path}/in.npz")["input"].tolist() == [[1] * 3] * 2
+    with pytest.raises(UsageError, match="given twice"):
+        read("a_b=2", "a.b=2")
+    with pytest.raises(UsageError, match=r"'input' \(or 'input_2'\), 'a.b' \(or 'a_b'\), 'x'$"):
+        read("y=2x3")
 
 
 def test_specs_without_a_name_go_in_order() -> None:

@@ -10,7 +10,7 @@ import pytest
 from onnx import ModelProto
 
 import burnx
-from burnx.conformance.tolerance import close
+from burnx.agreement.tolerance import close
 from burnx.nn.sources import load_network
 from tests.unit import random_layers, random_nodes
 from tests.unit.random_graphs import Array, random_model, run_ort

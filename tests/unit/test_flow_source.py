@@ -35,9 +35,19 @@ SOURCES = {
     "range(ops.identity(4))": LOOP
     % """k = Constant <value_int = 4> () y, ys = Loop (k, , x) <body = b (int64 i, bool c, float[3] s) => (bool c, float[3] t, float[3] u)
     { t = Add (s, s) u = Neg (s) }>""",
-    "loop(": LOOP
-    % """go = Greater (n, n) y, ys = Loop (n, go, x) <body = b (int64 i, bool c, float[3] s) => (bool d, float[3] t, float[3] u)
+    "range(ops.where(n > 1, n, 0))": LOOP
+    % """one = Constant <value_int = 1> () go = Greater (n, one) y, ys = Loop (n, go, x)
+    <body = b (int64 i, bool c, float[3] s) => (bool d, float[3] t, float[3] u)
     { t = Add (s, s) u = Identity (x) d = Identity (c) }>""",
+    'range(ops.where(n > 1, ops.array(4, dtype="int64"), 0))': LOOP
+    % """one = Constant <value_int = 1> () go = Greater (n, one) k = Constant <value_int = 4> ()
+    y, ys = Loop (k, go, x) <body = b (int64 i, bool c, float[3] s) => (bool d, float[3] t, float[3] u)
+    { t = Add (s, s) u = Identity (x) m = ReduceMax <keepdims = 0> (t)
+      limit = Constant <value_float = 90.0> () d = Less (m, limit) }>""",
+    "loop(": LOOP
+    % """one = Constant <value_int = 1> () go = Greater (n, one) y, ys = Loop (n, go, x)
+    <body = b (int64 i, bool c, float[3] s) => (bool d, float[3] t, float[3] u)
+    { t = Add (s, s) u = Where (c, s, x) d = Identity (c) }>""",
     "in zip(x, reversed(x)):": """agraph (float[2, 3] x, float[3] k) => (float[3] y, float[2, 3] ys) {
     y, ys = Scan (k, x, x) <num_scan_inputs = 2, scan_input_directions = [0, 1], body = b
     (float[3] s, float[3] p, float[3] q) => (float[3] t, float[3] u) { t = Add (s, p) u = Sub (t, q) }>}""",

@@ -121,3 +121,41 @@ def test_transpose_takes_the_rank_from_its_axes() -> None:
     )
     assert graph.nodes[-1].operator == "Transpose"
     assert graph.nodes[-1].attributes == {"perm": [1, 0]}
+
+
+CALLED = "g (float[2] input, float[2] a.b, float[2] _) => (float[2] y) { s = Sub(input, a.b)\n y = Mul(s, _) }"
+
+
+def test_inputs_go_by_their_names_or_by_their_parameters(tmp_path: Path) -> None:
+    path, source = tmp_path / "called.onnx", tmp_path / "called.py"
+    text = '<ir_version: 8, opset_import: ["": 17]>\n' + CALLED.replace("a.b", "ab")
+    proto = onnx.parser.parse_model(text.replace(" _)", " under)"))
+    for old, new in (("ab", "a.b"), ("under", "_")):
+        for value in proto.graph.input:
+            value.name = new if value.name == old else value.name
+        for node in proto.graph.node:
+            node.input[:] = [new if each == old else each for each in node.input]
+    onnx.save(proto, path)
+    burnx.import_onnx(path, source)
+    network = burnx.nn.sources.load_network(source)
+    written = [each.parameter or each.name for each in type(network).inputs]
+    names = [each.name for each in type(network).inputs]
+    values = [np.array(pair, np.float32) for pair in ([5, 7], [1, 2], [3, 4])]
+    for called in (names, written, [written[0], *names[1:]]):
+        given = dict(zip(called, values, strict=True))
+        assert network(**given).numpy().tolist() == [12, 20]
+        for model in (path, proto, source):
+            loaded = burnx.load(model)
+            assert loaded.to("reference").run(given)["y"].tolist() == [12, 20]
+            assert loaded.run(given)["y"].tolist() == [12, 20]
+        burnx.export_onnx(network, given, tmp_path / "again.onnx")
+    for call in (
+        lambda given: network(**given),
+        burnx.load(path).run,
+        burnx.load(source).run,
+        lambda given: burnx.export_onnx(network, given, tmp_path / "again.onnx"),
+    ):
+        with pytest.raises(InputError, match=r"'input' \(or 'x'\), 'a.b' \(or 'a_b'\)"):
+            call({"z": values[0]})
+        with pytest.raises(InputError, match="twice"):
+            call({"input": values[0], "x": values[0]})

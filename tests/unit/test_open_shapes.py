@@ -16,9 +16,9 @@ import pytest
 from onnx import ModelProto, numpy_helper, parser
 
 import burnx
+from burnx.agreement.tolerance import close
 from burnx.conformance.cases.collect import Case, all_cases
 from burnx.conformance.cases.models import case_inputs, case_model
-from burnx.conformance.tolerance import close
 from burnx.errors import BurnxError, ShapeError
 
 HOW = ("sizes", "ranks", "constants")

@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from burnx.conformance.tolerance import close
+from burnx.agreement.tolerance import close
 
 
 def f32(*values: float) -> np.ndarray:

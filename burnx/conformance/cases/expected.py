@@ -15,11 +15,11 @@ from typing import Any
 import onnx
 from onnx import TypeProto, version_converter
 
+from burnx.agreement.tolerance import close
 from burnx.conformance.cases.collect import Case
 from burnx.conformance.cases.disagreements import Disagreement, find_disagreement
 from burnx.conformance.cases.models import case_inputs, case_model
 from burnx.conformance.engines import Run, first_line, open_onnxruntime, open_reference, unboxed
-from burnx.conformance.tolerance import close
 from burnx.dtype import as_array, dtype_name, dtype_of_code
 
 Outputs = tuple[Any, ...]

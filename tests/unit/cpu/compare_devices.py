@@ -9,7 +9,7 @@ from unittest import mock
 
 import numpy as np
 
-from burnx.conformance.tolerance import close
+from burnx.agreement.tolerance import close
 from burnx.dtype import is_float
 from burnx.errors import BurnxError
 from burnx.program import Program

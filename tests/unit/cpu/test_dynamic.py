@@ -10,7 +10,7 @@ import pytest
 from onnx import numpy_helper, parser
 
 import burnx
-from burnx.conformance.tolerance import close
+from burnx.agreement.tolerance import close
 from burnx.runtime.devices.cpu import compiled_kernels
 
 Inputs = dict[str, Any]

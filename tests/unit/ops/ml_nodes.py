@@ -12,8 +12,8 @@ import onnxruntime
 from onnx import helper
 
 import burnx
+from burnx.agreement.tolerance import close
 from burnx.conformance.generated import import_generated
-from burnx.conformance.tolerance import close
 from burnx.tensor import to_numpy
 
 Array = np.ndarray[Any, Any]

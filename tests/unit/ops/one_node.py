@@ -53,9 +53,11 @@ def node_model(
     return helper.make_model(graph, opset_imports=opsets, ir_version=9)
 
 
-def run_node(op_type: str, feeds: Feeds, **options: Any) -> list[Array]:
-    """The outputs of one node on the reference device."""
-    model = burnx.load(node_model(op_type, feeds, **options), device="reference")
+def run_node(
+    op_type: str, feeds: Feeds, *, where: str = "reference", **options: Any
+) -> list[Array]:
+    """The outputs of one node on a device."""
+    model = burnx.load(node_model(op_type, feeds, **options), device=where)
     dims = options.get("dims", {})
     live = {name: array for name, array in feeds.items() if dims.get(name, ()) is not None}
     return list(model.run(live).values())

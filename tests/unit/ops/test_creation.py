@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from burnx.errors import BurnxError
+from burnx.errors import BurnxError, ShapeError
 from tests.unit.ops.text_model import load, run
 
 PAD = 'g (float[n] x, int64[2] p) => (float[m] y) {{ y = Pad<mode="{}">(x, p) }}'
@@ -17,6 +17,32 @@ def test_pad_by_any_width_is_that_of_numpy(mode: str, widths: tuple[int, int]) -
     x = np.arange(4, dtype=np.float32)
     y = run(PAD.format(mode), x=x, p=np.array(widths))
     assert np.array_equal(y, np.pad(x, widths, mode))
+
+
+ALONE = {
+    "every size known": 'g (float[1, 3] x) => (float[a, b] y) { y = Pad<mode="reflect">(x, p) }',
+    "size unknown": 'g (float[n, 3] x) => (float[a, b] y) { y = Pad<mode="reflect">(x, p) }',
+    "width unknown": 'g (float[1, 3] x, int64[4] p) => (float[a, b] y) { y = Pad<mode="reflect">(x, p) }',
+    "nothing known": 'g (float[n, m] x, int64[4] p) => (float[a, b] y) { y = Pad<mode="reflect">(x, p) }',
+}
+
+
+@pytest.mark.parametrize("where", ["reference", "cpu"])
+@pytest.mark.parametrize("kind", ALONE)
+@pytest.mark.parametrize("widths", [(1, 0, 0, 0), (0, 1, 1, 0), (0, 2, 0, 1), (0, 0, 0, 0)])
+def test_one_element_is_not_reflected(kind: str, widths: tuple[int, ...], where: str) -> None:
+    text, pads = ALONE[kind], np.array(widths)
+    given = {"x": np.arange(3, dtype=np.float32).reshape(1, 3)}
+    if "int64" in text:
+        given["p"] = pads
+    else:
+        text = text.replace("{ y", f"<int64[4] p = {{{', '.join(map(str, widths))}}}> {{ y")
+    if widths[0] or widths[2]:
+        with pytest.raises(ShapeError, match=r'"y" \(Pad\)'):
+            load(text, device=where).run(given)
+        return
+    (y,) = load(text, device=where).run(given).values()
+    assert np.array_equal(y, np.pad(given["x"], pads.reshape(2, 2).T, "reflect"))
 
 
 @pytest.mark.parametrize("mode", ["constant", "reflect", "edge", "wrap"])

@@ -12,7 +12,7 @@ import pytest
 from onnx import NodeProto, TensorProto, helper
 
 import burnx
-from burnx.conformance.tolerance import close
+from burnx.agreement.tolerance import close
 from tests.unit.ops.ml_nodes import on_routes
 
 Array = np.ndarray[Any, Any]

@@ -12,7 +12,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import burnx
-from burnx.conformance.tolerance import close
+from burnx.agreement.tolerance import close
 from tests.unit.ops.ml_nodes import ML, Array, check, on_routes, run
 
 ROWS = np.array([[-1.0, 2.0, -3.0], [0.0, 0.0, 0.0], [-1.5, -2.0, -0.5]])

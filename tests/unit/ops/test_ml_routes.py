@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 
-from burnx.conformance.tolerance import close
+from burnx.agreement.tolerance import close
 from tests.unit.ops.ml_nodes import ML, Array, ml_model, on_routes
 from tests.unit.ops.test_ml_models import BOTH, STUMP
 

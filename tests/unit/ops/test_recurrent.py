@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from one_node import run_node, run_onnxruntime
 
-from burnx.errors import ModelError
+from burnx.errors import ModelError, ShapeError
 
 TIME, BATCH, IN, HIDDEN = 5, 3, 4, 6
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
@@ -134,3 +134,21 @@ def test_low_precision_is_rounded_once(dtype: Any) -> None:
 def test_what_does_not_fit_is_refused(attributes: dict[str, Any], message: str) -> None:
     with pytest.raises(ModelError, match=message):
         run_node("LSTM", weights("LSTM", 1), outputs=3, **attributes)
+
+
+@pytest.mark.parametrize("op", OUTPUTS)
+@pytest.mark.parametrize("open_dims", [True, False])
+@pytest.mark.parametrize("shape", [(1, 1, HIDDEN), (1, BATCH + 1, HIDDEN), (1, BATCH, 1)])
+def test_a_state_of_another_batch_is_refused(
+    op: str, open_dims: bool, shape: tuple[int, ...]
+) -> None:
+    """Not spread over the batch: onnxruntime refuses it, too."""
+    feeds = weights(op, 1, initial_h=np.ones(shape, np.float32))
+    dims = {"X": ["time", "batch", IN], "initial_h": [1, "rows", "units"]} if open_dims else {}
+    inputs = ["X", "W", "R", "B", "", "initial_h"]
+    options = {"opset": 14, "outputs": OUTPUTS[op], "inputs": inputs, "hidden_size": HIDDEN}
+    for where in ("reference", "cpu"):
+        with pytest.raises(ShapeError, match=op):
+            run_node(op, feeds, dims=dims, where=where, **options)
+    with pytest.raises(Exception, match="initial_h"):
+        run_onnxruntime(op, feeds, **options)

@@ -9,10 +9,10 @@ import onnx.parser
 import burnx
 
 
-def load(text: str, opset: int = 21) -> burnx.LoadedModel:
+def load(text: str, opset: int = 21, device: str = "reference") -> burnx.LoadedModel:
     """A model whose graph is ``text``."""
     header = f'<ir_version: 10, opset_import: ["": {opset}, "ai.onnx.ml": 5]>\n'
-    return burnx.load(onnx.parser.parse_model(header + text), device="reference")
+    return burnx.load(onnx.parser.parse_model(header + text), device=device)
 
 
 def run(text: str, opset: int = 21, **inputs: Any) -> Any:
