@@ -86,7 +86,7 @@ class CompilingDevice:
     def bind(self, *_: Any) -> Any:
         return _do_nothing
 
-    def record(self, launches: Sequence[Any]) -> Any:
+    def record(self, launches: Sequence[Any], waits: Any = ()) -> Any:
         return _do_nothing
 
     def finish(self) -> None:

@@ -17,6 +17,7 @@ from burnx.gpu.code import Code, Limits
 from burnx.gpu.dialects import CUDA, Dialect
 from burnx.runtime.device_array import DeviceArray
 from burnx.runtime.devices.cuda import cublas, exchange
+from burnx.runtime.devices.cuda.lanes import in_lanes, one_by_one
 from burnx.runtime.devices.cuda.listing import find_cuda
 from burnx.runtime.devices.cuda.matrices import find_matrices, measure_matrices
 from burnx.runtime.devices.cuda.modules import (
@@ -63,7 +64,7 @@ class _Lock(Lock):
 
 @dataclass(slots=True, eq=False)
 class Cuda:
-    """A CUDA device with one stream."""
+    """A CUDA device with one stream, and others, ``lanes``, for the branches of what is recorded."""
 
     name: str
     number: int
@@ -78,6 +79,7 @@ class Cuda:
     limits: Limits = field(default_factory=Limits)
     workers: int = 1
     known: dict[str, str] = field(default_factory=dict)
+    lanes: list[Any] = field(default_factory=list)
     libraries: dict[str, str] = field(default_factory=cublas.find_library)
 
     def __post_init__(self) -> None:
@@ -213,31 +215,31 @@ class Cuda:
         group = (code.form.group, 1, 1)
         if code.local_bytes > 48 << 10:
             allow_shared(function.handle, code.local_bytes)
-        stream, held = self.stream, [memory for memory, _ in places]
-        start = function.handle
+        start, held = function.handle, [memory for memory, _ in places]
 
         def launch(_: object = held) -> None:
-            start(groups, group, arguments, shared_mem=code.local_bytes, stream=stream)
+            start(groups, group, arguments, shared_mem=code.local_bytes, stream=self.stream)
 
         return launch
 
     def bind_gemm(
         self, gemm: Any, places: Sequence[Place], workspace: Place, workspace_bytes: int
     ) -> Launch:
-        here = self.number, self.stream
+        here = self.number, lambda: self.stream
         return cublas.bind_gemm(here, gemm, places, workspace, workspace_bytes)
 
-    def record(self, launches: Sequence[Launch]) -> Launch:
-        """A CUDA graph of the launches."""
-        held = tuple(launches)
+    def record(self, launches: Sequence[Launch], waits: Sequence[Sequence[int]] = ()) -> Launch:
+        """A CUDA graph of the launches, with branches where they need not wait for each other."""
+        held, stream = tuple(launches), self.stream
         if not held:
             return lambda: None
-        with self.stream:
-            self.stream.begin_capture()
-            for launch in held:
-                launch()
-            graph = self.stream.end_capture()
-        stream = self.stream
+        with stream:
+            stream.begin_capture()
+            try:
+                in_lanes(self, held, waits or one_by_one(len(held)))
+            finally:
+                self.stream = stream
+                graph = stream.end_capture()
 
         def play(_: object = held) -> None:
             graph.launch(stream)

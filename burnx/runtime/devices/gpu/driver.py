@@ -124,8 +124,8 @@ class Driver(Protocol):
         Raises: DeviceError if it cannot do it.
         """
 
-    def record(self, launches: Sequence[Launch]) -> Launch:
-        """Launches as one."""
+    def record(self, launches: Sequence[Launch], waits: Sequence[Sequence[int]] = ()) -> Launch:
+        """Launches as one; with ``waits`` each has to wait for these alone, else for the one before it."""
 
     @property
     def library(self) -> str: ...

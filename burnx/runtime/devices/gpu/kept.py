@@ -124,6 +124,7 @@ def write_native(native: Native, places: Places) -> tuple[Any, Any]:
         ],
         "arena": [plan.size, list(plan.zeroed), [list(each) for each in plan.filled]],
         "checked": plan.checked,
+        "waits": [list(each) for each in plan.waits],
     }
     return head, None
 
@@ -213,7 +214,13 @@ def _read_plan(
     ]
     rows = tuple([(start, stop, byte) for start, stop, byte in filled])
     checked = bool(head["checked"])
-    return Plan(tuple(launches), offsets, size, (first, last), rows, given, made, checked)
+    waits = tuple([tuple(each) for each in head["waits"]])
+    if waits and len(waits) != len(launches):
+        raise ValueError("launches of which nobody says what they wait for")
+    if any(not 0 <= each < line for line, found in enumerate(waits) for each in found):
+        raise ValueError("a launch that waits for one that is not before it")
+    launched = tuple(launches)
+    return Plan(launched, offsets, size, (first, last), rows, given, made, checked, waits=waits)
 
 
 def _read_flow(rows: Sequence[Any], storages: Storages, lines: int) -> list[Flow]:

@@ -18,6 +18,7 @@ from burnx.runtime.devices.gpu.library import Gemm
 Sizes = Mapping[str, int]
 Ends = tuple[tuple[Var, ...], tuple[Var, ...]]
 End = tuple[Var, tuple[int, ...], Storage]
+Waits = tuple[tuple[int, ...], ...]  # for each launch those before it that it waits for
 Filled = tuple[int, int, int]  # first byte, the one after the last, what they hold
 
 
@@ -60,7 +61,7 @@ class Plan:
 
     ``given`` and ``made`` are (value, shape, storage) of what enters and of what leaves; their memory is part of the
     arena.  ``zeroed`` bytes of that start as zero, and of these ``filled`` then as another number.  ``checked``: whether
-    a kernel may find an index outside its axis.
+    a kernel may find an index outside its axis.  ``waits``: empty where each launch waits for the one before it.
     """
 
     launches: tuple[Launched, ...]
@@ -72,6 +73,7 @@ class Plan:
     made: tuple[End, ...]
     checked: bool
     origins: tuple[Origin, ...] = ()
+    waits: Waits = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

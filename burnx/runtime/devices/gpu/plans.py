@@ -15,6 +15,7 @@ from burnx.kernels.ir import Kernel, Lookup, walk
 from burnx.kernels.text import kernel_text
 from burnx.program import Var
 from burnx.runtime.compiled.layout import place_all, size_bytes
+from burnx.runtime.devices.gpu.branches import find_waits
 from burnx.runtime.devices.gpu.choosing import pick_form
 from burnx.runtime.devices.gpu.driver import Built, Driver
 from burnx.runtime.devices.gpu.flow import Flows, Run, Turns, task_of
@@ -55,7 +56,15 @@ def make_plan(
     checked = not all(each.sure for each in lookups)
     zeroed, filled = layout.zeroed, layout.filled
     launched, origins = zip(*launches, strict=True) if launches else ((), ())
-    return Plan(launched, offsets, total, zeroed, filled, given, made, checked, origins)
+    waits = find_waits(
+        work.flows.flow,
+        [each.task for each in origins],
+        offsets,
+        sizes,
+        driver.workers,
+        [each.gemm is not None for each in launched],
+    )
+    return Plan(launched, offsets, total, zeroed, filled, given, made, checked, origins, waits)
 
 
 _ALIGNMENT = 256

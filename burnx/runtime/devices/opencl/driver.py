@@ -188,7 +188,7 @@ class OpenCL:
     ) -> Launch:
         raise DeviceError(f"{self.name} has no library of products")
 
-    def record(self, launches: Sequence[Launch]) -> Launch:
+    def record(self, launches: Sequence[Launch], waits: Sequence[Sequence[int]] = ()) -> Launch:
         """The launches, whose arguments stay set, one behind the other."""
         held = tuple(launches)
 
