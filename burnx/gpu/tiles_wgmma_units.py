@@ -46,7 +46,7 @@ FUNCTION i32 same_in_warp(i32 value)
 _CLUSTER_TEXT = """\
 FUNCTION void wait_for_cluster()
 {
-    asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
+    asm volatile("barrier.cluster.arrive; barrier.cluster.wait;" ::: "memory");
 }
 FUNCTION float *memory_of(i32 rank, const float *own)
 {
