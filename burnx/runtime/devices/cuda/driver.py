@@ -16,7 +16,7 @@ from burnx.errors import ModelError
 from burnx.gpu.code import Code, Limits
 from burnx.gpu.dialects import CUDA, Dialect
 from burnx.runtime.device_array import DeviceArray
-from burnx.runtime.devices.cuda import cublas, exchange
+from burnx.runtime.devices.cuda import cublas, cudnn, exchange
 from burnx.runtime.devices.cuda.lanes import in_lanes, one_by_one
 from burnx.runtime.devices.cuda.listing import find_cuda
 from burnx.runtime.devices.cuda.matrices import find_matrices, measure_matrices
@@ -62,6 +62,11 @@ class _Lock(Lock):
         cupy.cuda.Device(self._number).use()
 
 
+def _find_packages() -> dict[str, dict[str, str]]:
+    """The versions of the packages of each library that is here."""
+    return {"products": cublas.find_library(), "convolutions": cudnn.find_library()}
+
+
 @dataclass(slots=True, eq=False)
 class Cuda:
     """A CUDA device with one stream, and others, ``lanes``, for the branches of what is recorded."""
@@ -80,7 +85,7 @@ class Cuda:
     workers: int = 1
     known: dict[str, str] = field(default_factory=dict)
     lanes: list[Any] = field(default_factory=list)
-    libraries: dict[str, str] = field(default_factory=cublas.find_library)
+    packages: dict[str, dict[str, str]] = field(default_factory=_find_packages)
 
     def __post_init__(self) -> None:
         import cupy
@@ -115,14 +120,17 @@ class Cuda:
 
             version = str(cupy.cuda.runtime.driverGetVersion())
             self.known = {**make_stamp(self.limits.capability), "device": self.about}
-            self.known |= {"driver": version, **self.libraries}
+            self.known |= {"driver": version}
+            for found in self.packages.values():
+                self.known |= found
             self.known["matrices"] = " ".join(sorted(self.limits.matrices))
         return self.known
 
     @property
-    def library(self) -> str:
-        """What products may be left to."""
-        return cublas.NAME if self.libraries else ""
+    def libraries(self) -> dict[str, str]:
+        """What products and convolutions may be left to."""
+        names = {"products": cublas.NAME, "convolutions": cudnn.NAME}
+        return {work: name for work, name in names.items() if self.packages.get(work)}
 
     def measure_matrices(self) -> Mapping[str, float]:
         """Operations a second of the matrix units, by what they multiply."""
@@ -227,6 +235,16 @@ class Cuda:
     ) -> Launch:
         here = self.number, lambda: self.stream
         return cublas.bind_gemm(here, gemm, places, workspace, workspace_bytes)
+
+    def bind_convolution(
+        self,
+        known: tuple[Any, bool],
+        places: Sequence[Place],
+        workspace: Place,
+        workspace_bytes: int,
+    ) -> Launch:
+        site = cudnn.Site(self.number, lambda: self.stream, self.stamp)
+        return cudnn.bind_convolution(site, known, places, workspace, workspace_bytes)
 
     def record(self, launches: Sequence[Launch], waits: Sequence[Sequence[int]] = ()) -> Launch:
         """A CUDA graph of the launches, with branches where they need not wait for each other."""

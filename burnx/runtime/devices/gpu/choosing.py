@@ -35,9 +35,9 @@ def pick_form(driver: Driver, kernel: Kernel, text: str, sizes: Sizes, guards: G
 def list_forms(driver: Driver, kernel: Kernel, sizes: Sizes, guards: Guards) -> list[Form]:
     """All forms that are worth a try: burnx's own, the first of them the one without a race, then a library's."""
     own = candidates(kernel, driver.limits, sizes, guards)
-    if not driver.library:
+    if not any(driver.libraries.values()):
         return own
-    from burnx.runtime.devices.gpu.library_products import library_forms
+    from burnx.runtime.devices.gpu.library_forms import library_forms
 
     return [*own, *library_forms(driver, kernel, sizes, guards)]
 

@@ -13,7 +13,7 @@ from burnx.program import Var
 from burnx.runtime.compiled.lines import Task
 from burnx.runtime.devices.gpu.driver import Built, Place
 from burnx.runtime.devices.gpu.flow import Flow
-from burnx.runtime.devices.gpu.library import Gemm
+from burnx.runtime.devices.gpu.library import Asked
 
 Sizes = Mapping[str, int]
 Ends = tuple[tuple[Var, ...], tuple[Var, ...]]
@@ -44,7 +44,7 @@ class Origin:
 class Launched:
     """One launch: its function, groups (none: nothing to do), buffers with the guards last, and sizes.
 
-    With ``gemm`` a library multiplies, and the function, if there is one, does what follows.
+    With ``asked`` a library multiplies, and the function, if there is one, does what follows.
     """
 
     code: Code
@@ -52,7 +52,7 @@ class Launched:
     groups: tuple[int, int, int]
     storages: tuple[Storage, ...]
     sizes: tuple[int, ...]
-    gemm: Gemm | None = None
+    asked: Asked | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -185,10 +185,11 @@ class Native:
                 function, code, planned.groups, [*every, self._error], planned.sizes
             )
 
-        if planned.gemm is None:
+        if planned.asked is None:
             return bind(places)
         rest = bind if planned.function.handle is not None else None
-        return bind_product(self.driver, planned.gemm, places, rest)
+        fixed = [each.root.role == "constant" for each in planned.storages]
+        return bind_product(self.driver, planned.asked, places, fixed, rest)
 
     def _carry_out(self, bound: _Bound, times: Times | None) -> None:
         flow = self.body.flow

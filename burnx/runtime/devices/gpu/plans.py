@@ -21,7 +21,8 @@ from burnx.runtime.devices.gpu.driver import Built, Driver
 from burnx.runtime.devices.gpu.flow import Flows, Run, Turns, task_of
 from burnx.runtime.devices.gpu.launches import End, Launched, Origin, Plan, Sizes
 from burnx.runtime.devices.gpu.library import LIBRARY
-from burnx.runtime.devices.gpu.library_products import gemm_of, rest_form, rest_of
+from burnx.runtime.devices.gpu.library_forms import asked_of, rest_form
+from burnx.runtime.devices.gpu.library_products import rest_of
 from burnx.shape import evaluate
 
 
@@ -62,7 +63,7 @@ def make_plan(
         offsets,
         sizes,
         driver.workers,
-        [each.gemm is not None for each in launched],
+        [each.asked is not None for each in launched],
     )
     return Plan(launched, offsets, total, zeroed, filled, given, made, checked, origins, waits)
 
@@ -114,8 +115,10 @@ def _launch(driver: Driver, origin: Origin, form: Form) -> Launched:
     code, function = driver.functions[origin.text, form]
     groups, fixed = code.groups(origin.named, driver.workers), dict(form.fixed)
     passed = tuple(number for name, number in origin.named.items() if name not in fixed)
-    gemm = gemm_of(origin.kernel, origin.named, form) if form.kind == LIBRARY else None
-    return Launched(code, function, groups, origin.task.storages, passed, gemm)
+    asked = None
+    if form.kind == LIBRARY:
+        asked = asked_of(driver, origin.kernel, origin.named, form)
+    return Launched(code, function, groups, origin.task.storages, passed, asked)
 
 
 def plan_again(driver: Driver, origin: Origin, form: Form) -> Launched:
