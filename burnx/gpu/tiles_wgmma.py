@@ -13,6 +13,7 @@ from burnx.gpu.tiles_frame import Frame, given_array, unrolled, write_place
 from burnx.gpu.tiles_rest import write_rest
 from burnx.gpu.tiles_swizzled import (
     ALIGNMENT,
+    PLACES,
     descriptor_rest,
     free_step,
     inner_step,
@@ -80,7 +81,7 @@ def write_parts(frame: Frame, both: tuple[Feed, Feed]) -> None:
         part = f"part_{'row' if feed.name == 'left' else 'column'} / 64 * {free_step(feed)}"
         own = f" + slice * {inner_step(feed, tile.inner // slices)}" if slices > 1 else ""
         assert slices == 1 or turns % 4 == 0 or 4 % turns == 0
-        start = f"(local_start + {start_of(feed)}) / 16 + {part}{own}"
+        start = f"(local_start + {start_of(feed)}) / 16 % {PLACES} + {part}{own}"
         rest = f"{descriptor_rest(feed)}ULL"
         writer.line(f"const u64 {feed.name}_first = {rest} + (u64)({start});")
     write_zeros(frame, "sums")

@@ -95,9 +95,9 @@ static unsigned int local_address(const void *place)
 {
     char *&window = windows[group_of_cluster()];
     if (!window) window = (char *)place;
-    return (unsigned int)((char *)place - window);
+    return (unsigned int)((char *)place - window) + (group_of_cluster() << 24);  // as in a cluster
 }
-static char *at(unsigned int place) { return windows[group_of_cluster()] + place; }
+static char *at(unsigned int place) { return windows[group_of_cluster()] + (place & 0xffffff); }
 static void copy_bytes(unsigned int to, const void *from, bool inside, int count)
 {
     if (((uintptr_t)at(to) | (inside ? (uintptr_t)from : 0)) % count) abort();

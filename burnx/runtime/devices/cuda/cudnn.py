@@ -220,8 +220,6 @@ def _follow(library: Any, graph: Any, y: Any, told: tuple[Convolution, Stage, in
     single = types["float32"]
     if stage.kind == "round":
         return y.set_data_type(types[stage.dtype])
-    if stage.kind == "max" and stage.number == 0:
-        return graph.relu(input=y).set_data_type(single)
     if stage.image is not None:
         bias = not any(stage.image.steps)
         extents = _result_extents(convolution)
@@ -236,7 +234,8 @@ def _follow(library: Any, graph: Any, y: Any, told: tuple[Convolution, Stage, in
     number = graph.tensor(
         dim=[1, 1, 1, 1], stride=[1, 1, 1, 1], data_type=single, name=f"number{uid}", uid=uid
     )
-    compare = graph.cmp_lt if stage.kind == "max" else graph.cmp_gt  # neither is true of NaN
+    # Neither is true of NaN; what cuDNN's own ReLU makes of that depends on the engine.
+    compare = graph.cmp_lt if stage.kind == "max" else graph.cmp_gt
     beyond = compare(input=y, comparison=number).set_data_type(library.data_type.BOOLEAN)
     return graph.binary_select(input0=number, input1=y, mask=beyond).set_data_type(single)
 
@@ -293,7 +292,7 @@ def _numbers_on_device(convolution: Convolution) -> dict[int, Any]:
     return {
         place: cupy.asarray(np.array([stage.number], np.float32))
         for place, stage in enumerate(convolution.stages)
-        if stage.kind in ("max", "min") and not (stage.kind == "max" and stage.number == 0)
+        if stage.kind in ("max", "min")
     }
 
 

@@ -39,7 +39,7 @@ def whole_convolution(kernel: Kernel, sizes: Sizes) -> Convolution | None:
     if not isinstance(store, Store) or store.combine:
         return None
     stages = _stages(store.value, found.contract.name, store.buffer.dtype)
-    if stages is None:
+    if stages is None or _is_better_parted(found, stages):
         return None
     things: list[Load | Store] = [store, *(load for _, load, _, _ in stages if load is not None)]
     ends = [_walk_end(found, each, sizes) for each in things]
@@ -71,6 +71,11 @@ def parted_convolution(kernel: Kernel, sizes: Sizes) -> Convolution | None:
         return None
     result = replace(made[1][0], buffer=len(kernel.buffers))
     return replace(made[0], result=result, temporary_bytes=size)
+
+
+def _is_better_parted(found: Product, stages: Sequence[_Stage]) -> bool:
+    """Whether stages are left to burnx: with exact float32 cuDNN has but its own ReLU, which may lose NaN."""
+    return found.contract.left.dtype == float32 and any(kind != "add" for kind, *_ in stages)
 
 
 # --- what follows -----------------------------------------------------------------------------------------------------
