@@ -84,7 +84,7 @@ def bind_convolution(
     if needed > workspace_bytes:
         raise DeviceError(f"cuda:{site.number}: cuDNN wants {needed} bytes for a convolution")
     ordered = _order_filter(convolution, places, is_constant, site.stream())
-    numbers = _numbers_on_device(convolution)
+    numbers = _numbers_on_device(convolution, site.stream())
     pack = _addresses(convolution, places, ordered.array, numbers)
     scratch = _address(workspace, 0, "float32")
     held = places, workspace, numbers
@@ -285,15 +285,16 @@ def _addresses(
     return pack | {OTHERS + place: int(each.data.ptr) for place, each in numbers.items()}
 
 
-def _numbers_on_device(convolution: Convolution) -> dict[int, Any]:
+def _numbers_on_device(convolution: Convolution, stream: Any) -> dict[int, Any]:
     """The numbers of stages that are read from memory, by the stages' places."""
     import cupy
 
-    return {
-        place: cupy.asarray(np.array([stage.number], np.float32))
-        for place, stage in enumerate(convolution.stages)
-        if stage.kind in ("max", "min")
-    }
+    with stream:
+        return {
+            place: cupy.full(1, stage.number, np.float32)
+            for place, stage in enumerate(convolution.stages)
+            if stage.kind in ("max", "min")
+        }
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)

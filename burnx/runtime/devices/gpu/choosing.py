@@ -29,7 +29,11 @@ def pick_form(driver: Driver, kernel: Kernel, text: str, sizes: Sizes, guards: G
     if found is None:
         return choose(kernel, driver.limits, sizes, guards)
     offered = list_forms(driver, kernel, sizes, guards)
-    return find_form(found, offered) or offered[0]
+    form = find_form(found, offered) or offered[0]
+    other_sizes = isinstance(found, dict) and found.get("sizes") != dict(sizes)
+    if other_sizes and form.matrices == driver.libraries.get("convolutions"):
+        return offered[0]  # what a library does with other sizes nobody has compared
+    return form
 
 
 def list_forms(driver: Driver, kernel: Kernel, sizes: Sizes, guards: Guards) -> list[Form]:

@@ -15,7 +15,7 @@ import numpy as np
 from burnx.dtype import DType, dtype_name, float32
 from burnx.gpu.tiles_product import Product, product_of
 from burnx.kernels.ir import Apply, Cast, Constant, Kernel, Load, Local, Store, Value
-from burnx.runtime.devices.gpu.library_convolution import Convolution, Image, Stage
+from burnx.runtime.devices.gpu.library_convolution import Convolution, Image, Pair, Stage
 from burnx.runtime.devices.gpu.library_products import (
     GIVEN,
     MOST_BYTES,
@@ -176,6 +176,7 @@ class _Loops:
 
 
 _ONCE = _Loop(1, 0, 0)
+PARTS = 8  # the most that strides and dilations down have in common
 
 
 def _walk_end(found: Product, end: Load | Store, sizes: Sizes) -> Walk | None:
@@ -224,7 +225,27 @@ def _convolution(
         Image(0, walk.start, (_at(batch, place), _at(down, place), _at(across, place)))
         for place, walk in enumerate(walks)
     ]
-    return made, images
+    image = _packed(made.image, made.pictures, made.size, made.groups * made.channels)
+    packed = [_packed(each, made.pictures, made.out, made.groups * made.kernels) for each in images]
+    kept = [each for each in packed if each is not None]
+    if image is None or len(kept) < len(images):
+        return None
+    return replace(made, image=image), kept
+
+
+def _packed(image: Image, pictures: int, size: Pair, channels: int) -> Image | None:
+    """An image without gaps, steps of extents of 1 as if they were more; None if it has gaps or is no image.
+
+    cuDNN takes others, but not all of its engines mean what is asked.
+    """
+    if not any(image.steps):
+        return image  # the same row of channels everywhere
+    row = size[1] * channels
+    steps = size[0] * row, row, channels
+    extents = pictures, *size
+    found = zip(extents, image.steps, steps, strict=True)
+    fits = all(extent == 1 or step == wanted for extent, step, wanted in found)
+    return replace(image, steps=steps) if fits else None
 
 
 def _parts(loops: _Loops, columns: int) -> tuple[_Loop, _Loop, _Loop, tuple[_Axis, _Axis]] | None:
@@ -285,23 +306,28 @@ def _axes(
     if joined:
         batch = _Loop(joined[0].turns, joined[0].steps[0], 0, joined[0].steps[1:])
     steps = [*[_ONCE] * (2 - len(window)), *window]
+    if len(window) == 1 and window[0].image >= rows[1].turns * rows[1].image > 0:
+        steps.reverse()  # it goes down
     across = _axis(rows[1], steps[1], channels)
-    unit = rows[0].image // across.stride if rows[0].image % across.stride == 0 else 1
-    down = _axis(rows[0], steps[0], max(unit, 1))
+    down = _axis(rows[0], steps[0], _pitch(rows[0], steps[0], across))
     if min(across.unit, down.unit, across.stride, down.stride) < 1 or batch.image < 0:
         return None
     return batch, (down, across)
 
 
+def _pitch(row: _Loop, step: _Loop, across: _Axis) -> int:
+    """Elements from one row of an image to the next: what both loops step by, or a part of it that holds a row well."""
+    both = math.gcd(*(each.image for each in (row, step) if each.turns > 1))
+    parts = [both // each for each in range(1, PARTS + 1) if both % (each * across.unit) == 0]
+    return next((each for each in parts if _fits(across, each // across.unit)), both)
+
+
 def _axis(row: _Loop, step: _Loop, unit: int) -> _Axis:
-    """An axis of a row loop and a window's; where one of them takes no turns ``unit`` is the step that is likely."""
-    if row.turns > 1 and step.turns > 1:
-        unit = math.gcd(row.image, step.image)
-    elif row.turns > 1:
-        unit = unit if row.image % unit == 0 else row.image
-    elif step.turns > 1:
-        unit = unit if step.image % unit == 0 else step.image
+    """An axis of a row loop and a window's; ``unit`` is the step that is likely, from one place to the next."""
+    steps = [each.image for each in (row, step) if each.turns > 1]
     unit = max(unit, 1)
+    if any(each % unit for each in steps):
+        unit = max(math.gcd(*steps), 1)
     stride = row.image // unit if row.turns > 1 else 1
     dilation = step.image // unit if step.turns > 1 else 1
     size = (row.turns - 1) * stride + (step.turns - 1) * dilation + 1
@@ -316,6 +342,9 @@ def _full(batch: _Loop, down: _Axis, across: _Axis) -> tuple[int, int]:
 
 def _sized(axis: _Axis, full: int) -> _Axis:
     """An axis with all of its places, if as many results come of them."""
+    return replace(axis, size=full) if _fits(axis, full) else axis
+
+
+def _fits(axis: _Axis, full: int) -> bool:
     last = full - axis.dilation * (axis.window - 1) - 1
-    fits = full >= axis.size and last // axis.stride + 1 == axis.out
-    return replace(axis, size=full) if fits else axis
+    return full >= axis.size and last // axis.stride + 1 == axis.out
