@@ -21,28 +21,30 @@ SPARE: Stretch = (-2, -1)  # what libraries' products share beside the arena
 
 @dataclass(slots=True)
 class _Memory:
-    """Who has read and written what, as far as it can still be met: (stretch, launch)."""
+    """Which launches have read and written what, as far as they can still be met."""
 
-    read: list[tuple[Stretch, int]] = field(default_factory=list)
-    written: list[tuple[Stretch, int]] = field(default_factory=list)
+    read: dict[Stretch, list[int]] = field(default_factory=dict)
+    written: dict[Stretch, list[int]] = field(default_factory=dict)
 
     def note_read(self, stretch: Stretch, line: int) -> set[int]:
         """Launches that a reader must wait for."""
-        self.read.append((stretch, line))
+        self.read.setdefault(stretch, []).append(line)
         return _who_met(self.written, stretch)
 
     def note_write(self, stretch: Stretch, line: int) -> set[int]:
         """Launches that a writer must wait for.  Who wrote or read only what is written now is met through it."""
         found = _who_met(self.written, stretch) | _who_met(self.read, stretch)
-        self.written = [each for each in self.written if not _is_within(each[0], stretch)]
-        self.read = [each for each in self.read if not _is_within(each[0], stretch)]
-        self.written.append((stretch, line))
+        for noted in (self.written, self.read):
+            for inner in [each for each in noted if _is_within(each, stretch)]:
+                del noted[inner]
+        self.written[stretch] = [line]
         return found - {line}
 
 
-def _who_met(noted: Sequence[tuple[Stretch, int]], stretch: Stretch) -> set[int]:
+def _who_met(noted: Mapping[Stretch, Sequence[int]], stretch: Stretch) -> set[int]:
     first, last = stretch
-    return {line for (start, stop), line in noted if start < last and first < stop}
+    met = [lines for (start, stop), lines in noted.items() if start < last and first < stop]
+    return {line for lines in met for line in lines}
 
 
 def _is_within(inner: Stretch, outer: Stretch) -> bool:
