@@ -21,10 +21,13 @@ _NAME = "KERNEL_NAME"
 THREAD, GROUP_X, GROUP_Y, GROUP_Z, GROUPS_X, GROUPS_Y, GROUPS_Z = range(7)
 
 
-def open_kernel(kernel: Kernel, dialect: Dialect, form: Form) -> Writer:
-    """A writer that has written all up to the kernel's work, which is to be indented by one block."""
+def open_kernel(kernel: Kernel, dialect: Dialect, form: Form, cluster: int = 1) -> Writer:
+    """A writer that has written all up to the kernel's work, which is to be indented by one block.
+
+    ``cluster``: groups that run at the same time and read each other's local memory.
+    """
     writer = Writer(dialect=dialect, form=form, kernel=kernel)
-    writer.line(f"{_head(dialect, form.group)}{_NAME}({', '.join(_parameters(writer))})")
+    writer.line(f"{_head(dialect, form.group, cluster)}{_NAME}({', '.join(_parameters(writer))})")
     writer.line("{")
     writer.depth = 1
     _point(writer)
@@ -53,9 +56,10 @@ def close_kernel(writer: Writer, grid: tuple[Dim, Dim, Dim], scratch: bool = Fal
     )
 
 
-def _head(dialect: Dialect, group: int) -> str:
+def _head(dialect: Dialect, group: int, cluster: int) -> str:
     if dialect.name == "cuda":
-        return f'extern "C" __global__ void __launch_bounds__({group}) '
+        together = f"__cluster_dims__({cluster}, 1, 1) " if cluster > 1 else ""
+        return f'extern "C" __global__ void {together}__launch_bounds__({group}) '
     return f"__kernel __attribute__((reqd_work_group_size({group}, 1, 1))) void "
 
 

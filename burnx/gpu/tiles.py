@@ -44,7 +44,7 @@ def write_tiles(kernel: Kernel, dialect: Dialect, form: Form) -> Code:
         raise Unsupported(
             "tiles are of products alone in their loops: this kernel is something else"
         )
-    writer = open_kernel(kernel, dialect, form)
+    writer = open_kernel(kernel, dialect, form, tile_of(form.tile).spread)
     frame = frame_of(writer, product, form)
     if is_wgmma(form.matrices) and product.left.buffer.dtype == float32:
         tiles_wgmma_single.write_single(frame)

@@ -75,6 +75,7 @@ _WGMMA_SINGLE: Menu = (
     (128, 128, 32, 64, 64, 1, 2), (128, 64, 32, 64, 64, 1, 2), (64, 64, 32, 64, 64, 1, 2),
     (64, 64, 32, 64, 64, 1, 6),
 )  # fmt: skip
+_SPREADS = (2, 4, 8)  # groups of a cluster; more are not portable
 _LEAST_COPY = 4  # bytes; fewer are not copied beside the work
 _FEWEST = 8192  # multiplications; below them there is nothing to share
 
@@ -121,7 +122,7 @@ def _half_units(name: str, limits: Limits) -> list[str]:
 
 
 def _all_tiles(product: Product, limits: Limits, sizes: Sizes) -> Iterator[tuple[str, Tile]]:
-    contract = product.contract
+    contract, extents = product.contract, _extents(product, sizes)
     inner, outer = contract.inner, product.outer
     left = side_of(product.left, contract.rows, inner, outer, sizes)
     right = side_of(product.right, (contract.column,), inner, outer, sizes)
@@ -135,6 +136,20 @@ def _all_tiles(product: Product, limits: Limits, sizes: Sizes) -> Iterator[tuple
             tile = Tile(*numbers, across, one, other, math.gcd(together, columns))
             if _fits(tile, units, product, limits):
                 yield units, tile
+                for spread in _spreads(tile, units, extents, limits):
+                    yield units, replace(tile, spread=spread)
+
+
+def _spreads(tile: Tile, units: str, extents: Extents, limits: Limits) -> list[int]:
+    """Over how many groups a tile's inner extent may be spread: where tiles are fewer than multiprocessors."""
+    if _menu(units) is not _WGMMA:
+        return []
+    groups = -(-extents.rows // tile.rows) * -(-extents.columns // tile.columns) * extents.outer
+    return [
+        each
+        for each in _SPREADS
+        if groups * each <= 2 * limits.units and extents.inner >= 2 * each * tile.inner
+    ]
 
 
 def _menu(units: str) -> Menu:

@@ -58,6 +58,7 @@ _PACES = {
 _BY_THREADS = Delays(144, 2340, 1660, 2.2, 0, 56.5, 14.5)
 _BY_WARPS = Delays(398, 565, 2206, 0.198, 0.099, 132, 37.6)
 _BY_WARPGROUPS = Delays(20.6, 1676, 173, 0.198, 0.099, 132, 37.6)
+_CLUSTER = 1500  # cycles until all groups of a cluster have met twice
 _BESIDE = 53  # registers of a thread, beside its sums
 _LEAST_COPY, _SLOW = 4, 3  # bytes that are copied beside the work; how much longer fewer ones take
 _MEMORY = 227 << 10  # local memory of all groups of a multiprocessor
@@ -78,14 +79,17 @@ def cycles(extents: Extents, units: str, tile: Tile, limits: Limits, local: int)
     """About how long a product takes: as long as all work of a multiprocessor, or as all of its groups' waiting."""
     delays = _delays(units)
     groups = -(-extents.rows // tile.rows) * -(-extents.columns // tile.columns) * extents.outer
-    steps = -(-extents.inner // tile.inner)
+    groups *= tile.spread
+    steps = -(-extents.inner // (tile.inner * tile.spread))
     each = -(-groups // limits.units)
     together = min(_residents(units, tile, local), each)
     warps = together * tile.threads(units) / WARP
     step = _step(extents.size if units else 4, units, tile, warps) + delays.step
     elements = tile.rows * tile.columns
     sums = elements * (2 + tile.slices) * 4 / delays.local
-    sums += elements * delays.rest * (0.4 + 0.6 / tile.together)
+    sums += elements * delays.rest * (0.4 + 0.6 / tile.together) / tile.spread
+    if tile.spread > 1:
+        sums += _CLUSTER + elements * 4 / delays.outside
     alone = steps * max(step, delays.load / _ahead(units, tile)) + delays.start + sums
     return max(each * (steps * step + sums), -(-each // together) * alone)
 

@@ -118,10 +118,11 @@ def _is_counted(feed: Feed) -> bool:
 def _write_counters(feed: Feed) -> None:
     """This thread's inner place as counters, from the innermost loop outwards, and as an offset."""
     writer, name = feed.frame.writer, feed.name
+    first = sum_of([feed.frame.inner_ends[0], f"{name}_inner"])
     for place in range(len(feed.loops)):
-        writer.line(f"i32 {name}_count{place} = {f'{name}_inner' if place == 0 else '0'};")
+        writer.line(f"i32 {name}_count{place} = {first if place == 0 else '0'};")
     step = writer.factor(feed.walk.strides[feed.loops[-1][0]])
-    writer.line(f"{writer.index_type} {name}_offset = {name}_inner * {step};")
+    writer.line(f"{writer.index_type} {name}_offset = ({first}) * {step};")
     _write_carries(feed)
 
 

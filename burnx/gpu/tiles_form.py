@@ -30,6 +30,7 @@ class Tile:
     thread (with matrix units: one warp, or warpgroup) sums up.  ``slices``: how many threads (warps, warpgroups) share the inner extent of one
     part.  ``stages``: tiles in local memory at a time.  ``across``: neighbouring threads finish neighbouring columns.
     ``left``, ``right``: how the operands are loaded.  ``together``: neighbouring columns that a thread finishes.
+    ``spread``: groups, a cluster, that share the inner extent of the tile, and then finish some of its rows each.
     """
 
     rows: int
@@ -43,6 +44,7 @@ class Tile:
     left: Side
     right: Side
     together: int = 1
+    spread: int = 1
 
     @property
     def parts(self) -> int:
@@ -55,8 +57,8 @@ class Tile:
 
     def numbers(self) -> tuple[int, ...]:
         """As ``Form.tile``."""
-        *own, left, right, together = astuple(self)
-        return tuple(map(int, (*own, *left, *right, together)))
+        *own, left, right, together, spread = astuple(self)
+        return tuple(map(int, (*own, *left, *right, together, spread)))
 
 
 def tile_of(numbers: tuple[int, ...]) -> Tile:
@@ -77,5 +79,5 @@ def tile_of(numbers: tuple[int, ...]) -> Tile:
         bool(across),
         left,
         right,
-        sides[6],
+        *sides[6:],
     )

@@ -39,12 +39,18 @@ class Frame:
         """Elements from one row of finished sums to the next in local memory."""
         return self.tile.columns + PAD
 
+    @property
+    def inner_ends(self) -> tuple[str, str]:
+        """The group's first inner place, and the one after its last."""
+        return ("inner_begin", "inner_end") if self.tile.spread > 1 else ("0", "inner_count")
+
 
 def grid(product_: Product, tile: Tile) -> tuple[Dim, Dim, Dim]:
     """The groups: tiles of columns, of rows, and turns of the loops outside."""
     columns = (product_.columns + tile.columns - 1) // tile.columns
     rows = (product_.rows + tile.rows - 1) // tile.rows
-    return columns * rows * product(tuple(extent for _, extent in product_.outer)), 1, 1
+    turns = product(tuple(extent for _, extent in product_.outer))
+    return columns * rows * turns * tile.spread, 1, 1
 
 
 def write_place(frame: Frame) -> None:
@@ -57,6 +63,8 @@ def write_place(frame: Frame) -> None:
     writer.line(f"const i32 row_tiles = (row_count + {tile.rows - 1}) / {tile.rows};")
     writer.line(f"const i32 column_tiles = (column_count + {tile.columns - 1}) / {tile.columns};")
     writer.line(f"i32 tile = {writer.dialect.ids[1]};")
+    if tile.spread > 1:
+        _write_share(frame)
     writer.line(f"const i32 first_column = (i32)(tile % column_tiles) * {tile.columns};")
     writer.line("tile /= column_tiles;")
     writer.line(f"const i32 first_row = (i32)(tile % row_tiles) * {tile.rows};")
@@ -64,6 +72,18 @@ def write_place(frame: Frame) -> None:
     unravel(writer, "tile", whole.outer)
     if frame.places:
         write_places(frame)
+
+
+def _write_share(frame: Frame) -> None:
+    """Name the group's place in its cluster, and its share of the inner extent, whole tiles but for the last one."""
+    writer, tile = frame.writer, frame.tile
+    each = tile.spread * tile.inner
+    writer.line(f"const i32 rank = tile % {tile.spread};")
+    writer.line(f"tile /= {tile.spread};")
+    writer.line(f"const i32 share = (inner_count + {each - 1}) / {each} * {tile.inner};")
+    writer.line("const i32 inner_begin = rank * share;")
+    end = "inner_begin + share"
+    writer.line(f"const i32 inner_end = {end} < inner_count ? {end} : inner_count;")
 
 
 def unravel(writer: Writer, rest: str, loops: Loops) -> None:

@@ -56,12 +56,14 @@ def write_rest(frame: Frame) -> None:
         _write_runs(frame)
         return
     names = ("row", "column") if tile.across else ("column", "row")
-    lengths = (tile.rows, tile.columns) if tile.across else (tile.columns, tile.rows)
+    share = tile.rows // tile.spread
+    lengths = (share, tile.columns) if tile.across else (tile.columns, share)
     side = min(lengths[1], frame.threads)
     steps = (frame.threads // side, side)
     starts = (f"thread / {side}", f"thread % {side}")
+    before = {"row": f"rank * {share} + " if tile.spread > 1 else "", "column": ""}
     heads = [
-        f"for (i32 {name} = {start}; {name} < {length}; {name} += {step})"
+        f"for (i32 {name} = {before[name]}{start}; {name} < {before[name]}{length}; {name} += {step})"
         for name, start, length, step in zip(names, starts, lengths, steps, strict=True)
     ]
     with _each(frame, heads[0], names[0]), _each(frame, heads[1], names[1]):
@@ -82,16 +84,24 @@ def _each(frame: Frame, head: str, name: str) -> Iterator[None]:
 
 def _write_element(frame: Frame) -> None:
     writer = frame.writer
-    slices, size = frame.tile.slices, frame.tile.rows * frame.width
     at = f"row * {frame.width} + column"
-    writer.line(f"{frame.sums} total = finished[{at}];")
-    if slices > 1:
-        writer.line(f"for (i32 slice = 1; slice < {slices}; slice++)")
-        writer.line(f"    total += finished[slice * {size} + {at}];")
+    first, *others = _sums_at(frame, f"finished + ({at})")
+    writer.line(f"{frame.sums} total = *{first};")
+    for each in others:
+        writer.line(f"total += *{each};")
     if frame.units.endswith("float32x3"):
         with writer.block("if (total != total)"):
             _write_again(frame, "total")
     _write_body(frame, "total")
+
+
+def _sums_at(frame: Frame, own: str) -> list[str]:
+    """Where the sums of an element lie, of every slice of every group of the cluster, in this order."""
+    tile = frame.tile
+    slices = [f"({own} + {slice_ * tile.rows * frame.width})" for slice_ in range(tile.slices)]
+    if tile.spread == 1:
+        return slices
+    return [f"memory_of({rank}, {each})" for rank in range(tile.spread) for each in slices]
 
 
 def _write_body(frame: Frame, total: str) -> None:
@@ -121,11 +131,16 @@ def _write_runs(frame: Frame) -> None:
     side = min(tile.columns // tile.together, frame.threads)
     step = side * tile.together
     apart, rows = frame.threads // side, _rows_ahead(frame, side)
+    share = tile.rows // tile.spread
+    first, end = ("", str(share)) if tile.spread == 1 else (f"rank * {share} + ", "row_share")
+    if tile.spread > 1:
+        writer.line(f"const i32 row_share = (rank + 1) * {share};")
     writer.line("const i32 rows_left = row_count - first_row;")
-    writer.line(f"const i32 row_end = rows_left < {tile.rows} ? rows_left : {tile.rows};")
+    writer.line(f"const i32 row_end = rows_left < {end} ? rows_left : {end};")
     start = f"thread % {side} * {tile.together}"
     columns = f"for (i32 column = {start}; column < {tile.columns}; column += {step})"
-    heads = f"for (i32 ahead = thread / {side}; ahead < row_end; ahead += {apart * rows})"
+    start = f"{first}thread / {side}"
+    heads = f"for (i32 ahead = {start}; ahead < row_end; ahead += {apart * rows})"
     with writer.block(columns), writer.block("if (first_column + column < column_count)"):
         if rows == 1:
             writer.line("#pragma unroll 2")
@@ -147,7 +162,7 @@ def _write_runs(frame: Frame) -> None:
 def _rows_ahead(frame: Frame, side: int) -> int:
     """How many rows are loaded for ahead: several if loads wait for memory that no other row has asked for."""
     rows = {name for name, _ in frame.product.contract.rows}
-    turns = -(-frame.tile.rows * side // frame.threads)
+    turns = -(-(frame.tile.rows // frame.tile.spread) * side // frame.threads)
     waits = any(
         isinstance(run, Load) and symbols(run.index) & rows for run in runs_of(frame.product)
     )
@@ -201,18 +216,17 @@ def _write_move(frame: Frame, name: str, run: Run) -> None:
 
 def _write_totals(frame: Frame) -> None:
     """Add up the slices of a run."""
-    writer, tile = frame.writer, frame.tile
-    together, size = tile.together, tile.rows * frame.width
+    writer, together = frame.writer, frame.tile.together
     each_head = f"for (i32 each = 0; each < {together}; each++)"
     writer.line(f"{frame.sums} *const from = finished + (row * {frame.width} + column);")
     writer.line(f"ALIGNED {frame.sums} totals[{together}];")
-    _write_read(frame, "totals", "from")
-    if tile.slices > 1:
-        with unrolled(writer, f"for (i32 slice = 1; slice < {tile.slices}; slice++)"):
-            writer.line(f"ALIGNED {frame.sums} more[{together}];")
-            _write_read(frame, "more", f"(from + slice * {size})")
-            with unrolled(writer, each_head):
-                writer.line("totals[each] += more[each];")
+    first, *others = _sums_at(frame, "from")
+    _write_read(frame, "totals", first)
+    for place, other in enumerate(others):
+        writer.line(f"ALIGNED {frame.sums} more{place}[{together}];")
+        _write_read(frame, f"more{place}", other)
+        with unrolled(writer, each_head):
+            writer.line(f"totals[each] += more{place}[each];")
     if not frame.units.endswith("float32x3"):
         return
     writer.line("bool again = false;")

@@ -17,6 +17,9 @@ CHUNK = 16  # bytes that change places together
 BUNCH = 8  # rows after which places repeat
 ALIGNMENT = LINE * BUNCH
 SWIZZLE = 1 << 62  # rows of 128 bytes
+PLACES = (
+    1 << 14
+)  # that a descriptor tells apart; in a cluster addresses hold the group's number above them
 
 
 def line_of(size: int) -> int:

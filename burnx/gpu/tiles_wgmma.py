@@ -13,13 +13,14 @@ from burnx.gpu.tiles_frame import Frame, given_array, unrolled, write_place
 from burnx.gpu.tiles_rest import write_rest
 from burnx.gpu.tiles_swizzled import (
     ALIGNMENT,
+    PLACES,
     descriptor_rest,
     free_step,
     inner_step,
     tile_bytes,
     write_swizzled_copy,
 )
-from burnx.gpu.tiles_wgmma_units import HIGH, KINDS, product_name
+from burnx.gpu.tiles_wgmma_units import CLUSTER, HIGH, KINDS, product_name
 
 WARP = 32
 
@@ -55,8 +56,14 @@ def write_wgmma(frame: Frame) -> None:
     _write_ahead(frame, both)
     _write_turns(frame, both)
     write_finished(frame)
-    writer.line("BARRIER;")
+    if frame.tile.spread == 1:
+        writer.line("BARRIER;")
+        write_rest(frame)
+        return
+    writer.needs.add(CLUSTER)
+    writer.line("wait_for_cluster();")
     write_rest(frame)
+    writer.line("wait_for_cluster();")  # a group's memory is gone when it ends
 
 
 def dtype_of(frame: Frame) -> str:
@@ -74,7 +81,7 @@ def write_parts(frame: Frame, both: tuple[Feed, Feed]) -> None:
         part = f"part_{'row' if feed.name == 'left' else 'column'} / 64 * {free_step(feed)}"
         own = f" + slice * {inner_step(feed, tile.inner // slices)}" if slices > 1 else ""
         assert slices == 1 or turns % 4 == 0 or 4 % turns == 0
-        start = f"(local_start + {start_of(feed)}) / 16 + {part}{own}"
+        start = f"(local_start + {start_of(feed)}) / 16 % {PLACES} + {part}{own}"
         rest = f"{descriptor_rest(feed)}ULL"
         writer.line(f"const u64 {feed.name}_first = {rest} + (u64)({start});")
     write_zeros(frame, "sums")
@@ -112,7 +119,8 @@ def start_of(feed: Feed) -> int:
 def _write_ahead(frame: Frame, both: tuple[Feed, Feed]) -> None:
     """Begin the copies of the first stages."""
     writer, tile = frame.writer, frame.tile
-    writer.line(f"i32 copied = 0, slot = 0, ahead = {tile.stages - 2};")
+    start = frame.inner_ends[0]
+    writer.line(f"i32 copied = {start}, slot = 0, ahead = {tile.stages - 2};")
     with writer.block(f"for (i32 stage = 0; stage < {tile.stages - 2}; stage++)"):
         write_copies(both, f"local_start + stage * {stage_bytes(frame)}", _write_copy)
 
@@ -121,7 +129,7 @@ def write_copies(both: tuple[Feed, Feed], start: str, copy: Take) -> None:
     """Begin the copies of a stage, and go on to the next one; beyond the inner extent there is none."""
     frame = both[0].frame
     writer = frame.writer
-    with writer.block("if (copied < inner_count)"):
+    with writer.block(f"if (copied < {frame.inner_ends[1]})"):
         writer.line(f"const u32 to = {start};")
         for feed in both:
             with writer.block():
@@ -142,7 +150,8 @@ def _write_copy(feed: Feed, place: str, inside: str) -> None:
 def _write_turns(frame: Frame, both: tuple[Feed, Feed]) -> None:
     """Walk along the inner extent, a stage at a time."""
     writer, tile = frame.writer, frame.tile
-    with writer.block(f"for (i32 first = 0; first < inner_count; first += {tile.inner})"):
+    begin, end = frame.inner_ends
+    with writer.block(f"for (i32 first = {begin}; first < {end}; first += {tile.inner})"):
         writer.line(f"wait_for_copies<{tile.stages - 3}>();")
         writer.line("show_copies();")
         writer.line("BARRIER;")

@@ -2,7 +2,9 @@
 
 An operand is told by a descriptor, 64 bits: where it begins, how far its blocks lie apart, how its rows are swizzled.
 
-Source: PTX ISA 8.0, sections 9.7.14 (wgmma) and 9.7.12.4 (proxies).
+Groups of a cluster wait for each other and read each other's local memory.
+
+Source: PTX ISA 8.0, sections 9.7.14 (wgmma), 9.7.12.4 (proxies), 9.7.12.3 (barrier.cluster) and 9.7.8.22 (mapa).
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from burnx.gpu.tiles_units import UNITS
 
 WGMMA = "wgmma"
 LINES = "wgmma_lines"
+CLUSTER = "cluster"
 KINDS = {"float16": ("f16", 16), "bfloat16": ("bf16", 16), "tfloat32": ("tf32", 8)}
 """What PTX calls a dtype, and the inner places of one product."""
 HIGH = 64  # rows of one product
@@ -40,6 +43,19 @@ FUNCTION i32 same_in_warp(i32 value)
 }
 """
 
+_CLUSTER_TEXT = """\
+FUNCTION void wait_for_cluster()
+{
+    asm volatile("barrier.cluster.arrive; barrier.cluster.wait;" ::: "memory");
+}
+FUNCTION float *memory_of(i32 rank, const float *own)
+{
+    u64 place;
+    asm volatile("mapa.u64 %0, %1, %2;" : "=l"(place) : "l"(own), "r"(rank));
+    return (float *)place;
+}
+"""
+
 
 def product_name(dtype: str, columns: int) -> str:
     """The function that multiplies 64 rows by so many columns."""
@@ -50,6 +66,8 @@ def product_name(dtype: str, columns: int) -> str:
 def _make(_: Dialect, name: str) -> Piece | None:
     if name == LINES:
         return Piece(_TEXT, (UNITS,))
+    if name == CLUSTER:
+        return Piece(_CLUSTER_TEXT)
     parts = name.split("_")
     if len(parts) == 3 and parts[0] == WGMMA and parts[1] in KINDS:
         return Piece(_product_text(name, parts[1], int(parts[2])), (LINES,))

@@ -44,7 +44,7 @@ class CompilingDevice:
     dialect: Dialect = CUDA
     limits: Limits = H200
     workers: int = 132 * 16
-    library: str = ""
+    libraries: dict[str, str] = field(default_factory=dict)
     lock: Any = field(default_factory=RLock)
     arena: Arena = field(default_factory=Arena)
     functions: dict[Any, Any] = field(default_factory=dict)
@@ -86,7 +86,7 @@ class CompilingDevice:
     def bind(self, *_: Any) -> Any:
         return _do_nothing
 
-    def record(self, launches: Sequence[Any]) -> Any:
+    def record(self, launches: Sequence[Any], waits: Any = ()) -> Any:
         return _do_nothing
 
     def finish(self) -> None:

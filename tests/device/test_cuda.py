@@ -16,6 +16,7 @@ from onnx import parser
 
 import burnx
 from burnx import ops
+from burnx.dtype import DTYPES
 from burnx.runtime.device import devices
 from burnx.runtime.tuning.roofline import Roofline
 
@@ -161,3 +162,116 @@ def test_products_by_cublaslt_give_right_numbers(
     laps = [lap for each in results(tmp_path) for lap in each["laps"]]
     assert "wrong" not in {verdict for _, _, verdict in laps}
     assert any(each["form"]["kind"] == "library" for each in results(tmp_path)), laps
+
+
+# ------------------------------------------------------------------------------------------- convolutions by cuDNN
+IMAGE, W3, B3 = [
+    np.linspace(-1, 1, n, dtype=np.float32) for n in (2 * 32 * 15 * 17, 64 * 32 * 9, 64)
+]
+IMAGE, W3 = IMAGE.reshape(2, 32, 15, 17) ** 3, np.sin(W3 * 1e4).reshape(64, 32, 3, 3) / 8
+V3 = np.cos(np.arange(32 * 64 * 9, dtype=np.float32) * 7).reshape(32, 64, 3, 3) / 8
+AROUND = {"pads": [1, 1, 1, 1]}
+CONVOLUTIONS: dict[str, Any] = {
+    "plain": lambda x, w, b, v: ops.conv(x, w, **AROUND),
+    "bias": lambda x, w, b, v: ops.conv(x, w, b),
+    "relu": lambda x, w, b, v: ops.relu(ops.conv(x, w, b, **AROUND)),
+    "clip": lambda x, w, b, v: ops.clip(
+        ops.conv(x, w, b), ops.cast_like(np.float32(-0.25), x), ops.cast_like(np.float32(6), x)
+    ),
+    "residual": lambda x, w, b, v: ops.relu(
+        ops.conv(ops.relu(ops.conv(x, w, b, **AROUND)), v, **AROUND) + x
+    ),
+    "strides": lambda x, w, b, v: ops.conv(x, w, b, strides=[2, 2], **AROUND),
+    "dilations": lambda x, w, b, v: ops.relu(ops.conv(x, w, dilations=[2, 3])),
+    "groups": lambda x, w, b, v: ops.conv(x, w[:, :8], group=4, **AROUND),
+    "sigmoid": lambda x, w, b, v: ops.sigmoid(ops.conv(x, w, b)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_convolutions_by_cudnn_give_right_numbers(
+    driver: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, dtype: str
+) -> None:
+    """They win every race here, NaN among the numbers; in a second process's place, the plans are read again."""
+    pytest.importorskip("cudnn")
+    from burnx.runtime.devices.gpu import library_products, tuning
+
+    monkeypatch.setattr(library_products, "LEAST", 1)
+    measured = tuning._Trial.time
+
+    def prefer_library(self: Any, form: Any) -> int:
+        return measured(self, form) // (1000 if form.kind == "library" else 1) + 1
+
+    monkeypatch.setattr(tuning._Trial, "time", prefer_library)
+    monkeypatch.setattr(tuning, "device_roofline", lambda driver: Roofline(1e18, 1e18))
+    kind = DTYPES[dtype]
+    x, *others = (each.astype(kind) for each in (IMAGE, W3, B3, V3))
+    x[1, 3, 7, 8] = np.nan
+
+    def model(x: Any) -> Any:
+        made = CONVOLUTIONS[name](x, *others)
+        return ops.reduce_max(made, np.array([1], np.int64))
+
+    expected = burnx.compile(model, "reference")(x).numpy().astype(np.float32)
+    assert np.isnan(expected).any()
+    assert np.isfinite(expected[0]).all()
+    tuned = burnx.compile(model, DEVICE, tune=True)
+    near = {"float32": 2e-5, "float16": 4e-3, "bfloat16": 3e-2}[dtype]
+    near *= float(np.nanmax(np.abs(expected)))
+    for _ in range(4):  # the third call records, the fourth replays
+        found = tuned(x).numpy().astype(np.float32)
+        np.testing.assert_allclose(found, expected, rtol=near, atol=near)
+    laps = [lap for each in results(tmp_path) for lap in each["laps"]]
+    assert not [lap for lap in laps if lap[2] == "wrong"]
+    won = [each["form"]["matrices"] for each in results(tmp_path)]
+    if (name, dtype) in WON:
+        assert "cudnn" in won, laps
+
+
+# cuDNN has ways for these on every device that is new enough; what else it does is its own affair
+WON = [
+    (name, dtype)
+    for name in ("plain", "bias", "relu", "strides", "dilations")
+    for dtype in ("float16", "bfloat16")
+]
+
+
+# --------------------------------------------------------------------------------------- clusters, and side by side
+@pytest.mark.parametrize("rows", [1, 33, 128, 200, 1568])
+def test_products_that_are_spread_over_clusters(driver: Any, rows: int) -> None:
+    """Edges within a group's share of the rows; many times, because groups that do not wait are wrong at times only."""
+    random = np.random.default_rng(rows)
+    x = random.integers(-4, 5, (rows, 4096)).astype(np.float16)
+    w = random.integers(-4, 5, (4096, 200)).astype(np.float16)
+    b = random.integers(-4, 5, 200).astype(np.float16)
+    expected = x.astype(np.float32) @ w.astype(np.float32) + b
+    model = burnx.compile(lambda x: ops.relu(ops.mat_mul(x, w) / np.float16(64) + b), DEVICE)
+    expected = np.maximum(x.astype(np.float32) @ w.astype(np.float32) / 64 + b, 0)
+    spread = set()
+    for _ in range(20):
+        np.testing.assert_allclose(model(x).numpy(), expected, rtol=2e-3, atol=2e-2)
+    for code, _ in driver.functions.values():
+        spread.add("__cluster_dims__" in code.text)
+    assert driver.limits.capability != 90 or True in spread
+
+
+def test_launches_side_by_side_give_the_same_numbers(driver: Any) -> None:
+    """Four branches of several products, whose memory is used again by those that follow."""
+    random = np.random.default_rng(0)
+    weights = [random.standard_normal((256, 256)).astype(np.float32) / 16 for _ in range(8)]
+
+    def model(x: Any) -> Any:
+        for _ in range(6):
+            branches = [
+                ops.mat_mul(ops.tanh(ops.mat_mul(x, one)), two)
+                for one, two in zip(weights[:4], weights[4:], strict=True)
+            ]
+            x = x + branches[0] * branches[1] - branches[2] * branches[3]
+        return x
+
+    x = random.standard_normal((64, 256)).astype(np.float32)
+    expected = burnx.compile(model, "reference")(x).numpy()
+    compiled = burnx.compile(model, DEVICE)
+    for _ in range(30):
+        np.testing.assert_allclose(compiled(x).numpy(), expected, rtol=1e-3, atol=1e-3)

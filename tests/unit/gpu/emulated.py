@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import re
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from burnx.gpu.code import Code
 from burnx.gpu.dialects import CUDA
 from burnx.gpu.emitter import prelude
 from burnx.gpu.tiles_units import UNITS
+from burnx.gpu.tiles_wgmma_units import CLUSTER
 
 Array = np.ndarray[Any, Any]
 COMPILER = shutil.which("g++")
@@ -40,6 +42,7 @@ _HEAD = r"""
 #define __shared__ static
 #define __restrict__
 #define __launch_bounds__(...)
+#define __cluster_dims__(...)
 struct float4 { float x, y, z, w; };
 struct alignas(16) uint4 { unsigned int x, y, z, w; };
 struct alignas(8) uint2 { unsigned int x, y; };
@@ -51,9 +54,10 @@ struct Fiber { ucontext_t first; jmp_buf at; bool begun, ended; };
 static std::vector<Fiber> fibers;
 static jmp_buf outside;
 static int running;
+static int first_group;
 static void enter(int next)
 {
-    running = next; threadIdx.x = next;
+    running = next; threadIdx.x = next % blockDim.x; blockIdx.x = first_group + next / blockDim.x;
     if (fibers[next].begun) _longjmp(fibers[next].at, 1);
     fibers[next].begun = true;
     setcontext(&fibers[next].first);
@@ -68,19 +72,32 @@ static void go_on()
     enter(next);
 }
 static void __syncthreads() { go_on(); }
-alignas(1024) unsigned char given_memory[1 << 18];
+const int AT_ONCE = 8;  // groups of a cluster; what they ask for at launch is their own
+static int group_of_cluster() { return blockIdx.x - first_group; }
+alignas(1024) static unsigned char given_memories[AT_ONCE][1 << 18];
+#define given_memory given_memories[group_of_cluster()]
+static int arrived, met;
+static void wait_for_cluster()
+{
+    const int before = met;
+    if (++arrived == (int)fibers.size()) { arrived = 0; met++; go_on(); return; }
+    while (met == before) go_on();
+}
+static float *memory_of(int rank, const float *own)
+{ return (float *)(given_memories[rank] + ((unsigned char *)own - given_memory)); }
 static inline unsigned int __float_as_uint(float x) { unsigned int y; memcpy(&y, &x, 4); return y; }
 static inline float __uint_as_float(unsigned int x) { float y; memcpy(&y, &x, 4); return y; }
 static inline unsigned long long __double_as_longlong(double x) { unsigned long long y; memcpy(&y, &x, 8); return y; }
 static inline double __longlong_as_double(long long x) { double y; memcpy(&y, &x, 8); return y; }
 
-static char *window;  // addresses in local memory are counted from here
+static char *windows[AT_ONCE];  // addresses in local memory are counted from here
 static unsigned int local_address(const void *place)
 {
+    char *&window = windows[group_of_cluster()];
     if (!window) window = (char *)place;
-    return (unsigned int)((char *)place - window);
+    return (unsigned int)((char *)place - window) + (group_of_cluster() << 24);  // as in a cluster
 }
-static char *at(unsigned int place) { return window + place; }
+static char *at(unsigned int place) { return windows[group_of_cluster()] + (place & 0xffffff); }
 static void copy_bytes(unsigned int to, const void *from, bool inside, int count)
 {
     if (((uintptr_t)at(to) | (inside ? (uintptr_t)from : 0)) % count) abort();
@@ -95,8 +112,8 @@ template <int ahead> static void wait_for_copies() {}
 static unsigned int load_word(unsigned int from) { unsigned int v; memcpy(&v, at(from), 4); return v; }
 
 struct Warp { unsigned int places[32]; unsigned int left[32][4], right[32][2]; };
-static Warp warps[64];
-static Warp &mine() { return warps[threadIdx.x / 32]; }
+static Warp warps[64 * AT_ONCE];
+static Warp &mine() { return warps[running / 32]; }
 static void load_any(unsigned int *out, unsigned int from, bool turned)
 {
     if ((uintptr_t)at(from) % 16) abort();
@@ -230,7 +247,7 @@ _NUMBERS = {
 
 def text_of(codes: Sequence[Code]) -> str:
     """CUDA texts with all that they need, the matrix units' functions left out or written out."""
-    needs = frozenset[str]().union(*(code.needs for code in codes)) - {UNITS}
+    needs = frozenset[str]().union(*(code.needs for code in codes)) - {UNITS, CLUSTER}
     products = [name for name in sorted(needs) if name.startswith("wgmma")]
     texts = [prelude(CUDA, needs - {*products})]
     for name in products:
@@ -244,14 +261,15 @@ def text_of(codes: Sequence[Code]) -> str:
 _TAIL = r"""
 static void (*entry)();
 static void start() { entry(); fibers[running].ended = true; for (;;) go_on(); }
-extern "C" void launch(void (*function)(), int groups, int threads)
+extern "C" void launch(void (*function)(), int groups, int group_threads, int cluster)
 {
-    entry = function; gridDim = {(unsigned int)groups, 1, 1}; blockDim = {(unsigned int)threads, 1, 1};
+    const int threads = group_threads * cluster;
+    entry = function; gridDim = {(unsigned int)groups, 1, 1}; blockDim = {(unsigned int)group_threads, 1, 1};
     const size_t room = 1 << 15;
-    static std::unique_ptr<char[]> stacks(new char[1024 * room]);
+    static std::unique_ptr<char[]> stacks(new char[1024 * AT_ONCE * room]);
     fibers.resize(threads);
-    for (volatile int group = 0; group < groups; group = group + 1) {
-        blockIdx = {(unsigned int)group, 0, 0};
+    for (volatile int group = 0; group < groups; group = group + cluster) {
+        first_group = group;
         for (int thread = 0; thread < threads; thread++) {
             Fiber &fiber = fibers[thread];
             getcontext(&fiber.first);
@@ -270,7 +288,6 @@ extern "C" void launch(void (*function)(), int groups, int threads)
 
 
 _REPLACED = {
-    "extern __shared__": "extern",
     'asm("cvt.f32.f16 %0, %1;" : "=f"(result) : "h"(x));': "result = from_float16(x);",
     'asm("cvt.rn.f16.f32 %0, %1;" : "=h"(result) : "f"(x));': "result = to_float16(x);",
 }
@@ -295,7 +312,11 @@ def build(text: str, names: Sequence[str], kinds: str, folder: Path) -> list[Any
         )
         lines.append(f"static void call_{name}() {{ {name}({casts}); }}")
         lines.append(f'extern "C" void run_{name}(int groups, int threads, {parameters})')
-        lines.append(f"{{ {sets} window = 0; launch(call_{name}, groups, threads); }}")
+        lines.append(f"{{ {sets} memset(windows, 0, sizeof windows);")
+        together = re.search(rf"__cluster_dims__\((\d+), 1, 1\)[^(]*\(\d+\) {name}\(", text)
+        cluster = together[1] if together else "1"
+        lines.append(f"  launch(call_{name}, groups, threads, {cluster}); }}")
+    text = re.sub(r"extern __shared__ \S+ u8 given_memory\[\];", "", text)
     for old, new in _REPLACED.items():
         text = text.replace(old, new)
     source = "\n".join([_HEAD, _WARPGROUPS, text, _TAIL, *lines]) + "\n"

@@ -1,13 +1,12 @@
 """Products that a library may do: what it is asked for means the kernel, and nothing depends on it being there.
 
-The library is NumPy here, which does what it is asked for to the letter; cuBLASLt's own tests are in tests/device/test_cuda.py.
+The library is NumPy here (numpy_library.py); cuBLASLt's own tests are in tests/device/test_cuda.py.
 """
 
 from __future__ import annotations
 
 import gc
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +17,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 import burnx
 from burnx import ops
-from burnx.errors import DeviceError
-from burnx.runtime.devices.gpu import choosing, library_products, tuning
-from burnx.runtime.devices.gpu.library import Gemm, Matrix
-from burnx.runtime.kept import identity
-from burnx.runtime.tuning.roofline import Roofline
+from burnx.runtime.devices.gpu import choosing, library_products
+from tests.unit.gpu.numpy_library import NumpyLibrary, results
 
 pytest.importorskip("pyopencl")
 Array = np.ndarray[Any, Any]
@@ -32,94 +28,6 @@ random = np.random.default_rng(5)
 
 def make(*shape: int, dtype: Any = np.float32) -> Array:
     return (random.standard_normal(shape) / 4).astype(dtype)
-
-
-# ---------------------------------------------------------------------------------------------- a library
-def places_of(matrix: Matrix, rows: int, columns: int, batch: int) -> Array:
-    """The element that each of a matrix is, in its buffer."""
-    which, row, column = np.ogrid[:batch, :rows, :columns]
-    along = row * matrix.column + column if matrix.turned else column * matrix.column + row
-    found: Array = matrix.start + which * matrix.next + along
-    return found
-
-
-class NumpyLibrary:
-    """What does a ``Gemm`` in the host's memory; ``asked`` are those that were bound."""
-
-    def __init__(self, driver: Any) -> None:
-        self.driver, self.asked = driver, list[Gemm]()
-        self.change: Callable[[Array], Array] = lambda result: result
-
-    def bind(self, gemm: Gemm, places: Any, workspace: Any, workspace_bytes: int) -> Any:
-        self.asked.append(gemm)
-        if gemm.rank == 2:
-            raise DeviceError("there is no third way")
-        return lambda: self.carry_out(gemm, places)
-
-    def read(self, place: Any, where: Array, dtype: str) -> Array:
-        memory = np.empty(int(where.max()) + 1, dtype)
-        self.driver.download(place, memory)
-        return memory[where]
-
-    def carry_out(self, gemm: Gemm, places: Any) -> None:
-        def values(matrix: Matrix, rows: int, columns: int, dtype: str) -> Array:
-            where = places_of(matrix, rows, columns, gemm.batch)
-            return self.read(places[matrix.buffer], where, dtype).astype(np.float32)
-
-        first = values(gemm.first, gemm.rows, gemm.inner, gemm.given)
-        second = values(gemm.second, gemm.inner, gemm.columns, gemm.given)
-        result = np.float32(gemm.factor) * (first @ second)
-        if gemm.added is not None:
-            result = result + values(gemm.added, gemm.rows, gemm.columns, gemm.made)
-        if gemm.bias is not None:
-            where = gemm.bias[1] + np.arange(gemm.rows)
-            result = result + self.read(places[gemm.bias[0]], where, gemm.made)[:, None]
-        self.write(gemm, places[gemm.result.buffer], self.change(result))
-
-    def write(self, gemm: Gemm, place: Any, result: Array) -> None:
-        where = places_of(gemm.result, gemm.rows, gemm.columns, gemm.batch)
-        assert len(np.unique(where)) == where.size, "an element is written twice"
-        memory = np.empty(int(where.max()) + 1, gemm.made)
-        self.driver.download(place, memory)
-        memory[where] = result.astype(gemm.made)
-        self.driver.upload(place, memory)
-
-
-@pytest.fixture
-def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NumpyLibrary]:
-    """NumPy as the library of the OpenCL device, which always wins; no results of races, no functions."""
-    from burnx.runtime.devices.opencl import find_driver
-    from burnx.runtime.devices.opencl.driver import OpenCL
-
-    monkeypatch.setenv("BURNX_CACHE", str(tmp_path / "kernels"))
-    monkeypatch.setenv("BURNX_CACHE_MB", "64")
-    monkeypatch.setattr(identity, "SETTLED_NS", 0)
-    driver = find_driver(DEVICE)
-    found = NumpyLibrary(driver)
-    monkeypatch.setattr(driver, "library", "numpy")
-    monkeypatch.setattr(OpenCL, "bind_gemm", lambda self, *given: found.bind(*given))
-    monkeypatch.setattr(library_products, "LEAST", 1)
-    monkeypatch.setattr(tuning, "device_roofline", lambda driver: Roofline(1e15, 1e15))
-    own = choosing.candidates  # one of them is enough to be compared with
-    monkeypatch.setattr(choosing, "candidates", lambda *given: own(*given)[:1])
-    times = {True: 1, False: 1000}
-    monkeypatch.setattr(
-        tuning._Trial, "time", lambda self, form: times[form.kind == library_products.LIBRARY]
-    )
-    kept = dict(driver.functions)
-    driver.functions.clear()
-    yield found
-    driver.functions.clear()
-    driver.functions.update(kept)
-
-
-def results(tmp_path: Path) -> list[dict[str, Any]]:
-    found = []
-    for file in (tmp_path / "kernels" / "tuning").glob("*.json"):
-        text = file.read_bytes().decode("latin1")
-        if '{"form"' in text:
-            found.append(json.loads(text[text.index('{"form"') :]))
-    return found
 
 
 # ---------------------------------------------------------------------------------------------- what it is asked
@@ -183,6 +91,7 @@ def _in_halves(model: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def test_what_is_no_single_product_is_left_to_burnx(library: NumpyLibrary, tmp_path: Path) -> None:
+    library.driver.libraries.pop("convolutions")
     model = burnx.compile(lambda x: ops.conv(x, WIDE), DEVICE, tune=True)
     expected = burnx.compile(lambda x: ops.conv(x, WIDE), "reference")(IMAGE).numpy()
     np.testing.assert_allclose(model(IMAGE).numpy(), expected, rtol=1e-4, atol=1e-4)
@@ -218,7 +127,7 @@ def test_without_the_library_its_results_are_passed_over(
     model, inputs, *_ = MODELS["residual"]
     expected = burnx.compile(model, "reference")(*inputs).numpy()
     burnx.compile(model, DEVICE, tune=True)(*inputs)
-    monkeypatch.setattr(library.driver, "library", "")
+    monkeypatch.setattr(library.driver, "libraries", {})
     library.asked.clear()
     found = burnx.compile(model, DEVICE)(*inputs).numpy()
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
@@ -273,7 +182,7 @@ def test_a_plan_with_products_of_a_library_is_not_taken_without_it(
     path, given = make_file(tmp_path / "model.onnx"), {"x": X[0]}
     burnx.load(path, DEVICE, tune=True).run(given)
     first = burnx.load(path, DEVICE).run(given)
-    monkeypatch.setattr(library.driver, "library", "")
+    monkeypatch.setattr(library.driver, "libraries", {})
     library.asked.clear()
     found = burnx.load(path, DEVICE).run(given)
     for name, value in first.items():

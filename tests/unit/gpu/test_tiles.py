@@ -16,7 +16,7 @@ from burnx.gpu.code import Form, Limits
 from burnx.gpu.dialects import CUDA
 from burnx.gpu.emitter import write
 from burnx.gpu.tiles import fit_tiles
-from burnx.gpu.tiles_form import is_wgmma
+from burnx.gpu.tiles_form import is_wgmma, tile_of
 from burnx.kernels.ir import Kernel
 from tests.unit.gpu import emulated
 from tests.unit.gpu.opencl_bench import Built, compile_cuda
@@ -40,7 +40,7 @@ def every_form(case: Case, limits: Limits) -> list[Form]:
 
 def every_tile(kernel: Kernel, limits: Limits, sizes: Mapping[str, int]) -> list[Form]:
     """All tiles of the menu that fit."""
-    before, tiles.MOST = tiles.MOST, 100
+    before, tiles.MOST = tiles.MOST, 1000
     try:
         return fit_tiles(kernel, limits, sizes)
     finally:
@@ -148,6 +148,34 @@ def test_warpgroups(operands, turns, tmp_path):
     _, wanted = case.arrays()
     for form, found in zip(forms, run_emulated(case, forms, tmp_path), strict=True):
         np.testing.assert_array_equal(found, wanted, err_msg=str(form))
+
+
+@pytest.mark.skipif(emulated.COMPILER is None, reason="there is no g++")
+@pytest.mark.parametrize(
+    ("operands", "turns", "extents"),
+    [
+        (float16, TURNS[0], (1, 130, 72, 1100)),
+        (bfloat16, TURNS[1], (1, 40, 51, 1030)),
+        (float16, TURNS[3], (2, 128, 64, 1024)),
+    ],
+)
+def test_inner_extents_that_are_spread_over_the_groups_of_a_cluster(
+    operands, turns, extents, tmp_path
+):
+    """Shares that are even and those that are not, of tiles with edges; the last groups may have nothing to do."""
+    case = Case(*extents, operands, float32, *turns, result_turned=turns[0])
+    forms = [form for form in every_form(case, H200) if tile_of(form.tile).spread > 1]
+    assert {tile_of(form.tile).spread for form in forms} == {2, 4, 8}
+    _, wanted = case.arrays()
+    forms = forms[::5]
+    for form, found in zip(forms, run_emulated(case, forms, tmp_path), strict=True):
+        np.testing.assert_array_equal(found, wanted, err_msg=str(form))
+
+
+def test_only_few_tiles_are_spread():
+    for columns, expected in ((768, True), (8192, False)):
+        forms = every_form(Case(1, 1024, columns, 4096, float16), H200)
+        assert any(tile_of(form.tile).spread > 1 for form in forms) == expected
 
 
 def test_warpgroups_are_of_capability_90_alone():

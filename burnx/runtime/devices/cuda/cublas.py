@@ -100,7 +100,7 @@ def bind_gemm(
     workspace: Place,
     workspace_bytes: int,
 ) -> Launch:
-    """A launch of a product on a device (number, stream).
+    """A launch of a product on a device: its number, and what gives the stream that is used now.
 
     Raises: DeviceError if cuBLASLt does not do it, or knows fewer ways than the one that is asked for.
     """
@@ -127,7 +127,7 @@ def _bind(call: _Call, stream: Any, workspace: Place, workspace_bytes: int) -> L
     def launch(_: object = held) -> None:
         matmul(
             handle, what, alpha, first[0], first[1], second[0], second[1], beta, added[0], added[1],
-            result[0], result[1], algorithm, scratch, workspace_bytes, stream.ptr,
+            result[0], result[1], algorithm, scratch, workspace_bytes, stream().ptr,
         )  # fmt: skip
 
     return launch

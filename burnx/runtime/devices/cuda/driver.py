@@ -16,7 +16,8 @@ from burnx.errors import ModelError
 from burnx.gpu.code import Code, Limits
 from burnx.gpu.dialects import CUDA, Dialect
 from burnx.runtime.device_array import DeviceArray
-from burnx.runtime.devices.cuda import cublas, exchange
+from burnx.runtime.devices.cuda import cublas, cudnn, exchange
+from burnx.runtime.devices.cuda.lanes import in_lanes, one_by_one
 from burnx.runtime.devices.cuda.listing import find_cuda
 from burnx.runtime.devices.cuda.matrices import find_matrices, measure_matrices
 from burnx.runtime.devices.cuda.modules import (
@@ -61,9 +62,14 @@ class _Lock(Lock):
         cupy.cuda.Device(self._number).use()
 
 
+def _find_packages() -> dict[str, dict[str, str]]:
+    """The versions of the packages of each library that is here."""
+    return {"products": cublas.find_library(), "convolutions": cudnn.find_library()}
+
+
 @dataclass(slots=True, eq=False)
 class Cuda:
-    """A CUDA device with one stream."""
+    """A CUDA device with one stream, and others, ``lanes``, for the branches of what is recorded."""
 
     name: str
     number: int
@@ -78,7 +84,8 @@ class Cuda:
     limits: Limits = field(default_factory=Limits)
     workers: int = 1
     known: dict[str, str] = field(default_factory=dict)
-    libraries: dict[str, str] = field(default_factory=cublas.find_library)
+    lanes: list[Any] = field(default_factory=list)
+    packages: dict[str, dict[str, str]] = field(default_factory=_find_packages)
 
     def __post_init__(self) -> None:
         import cupy
@@ -113,14 +120,17 @@ class Cuda:
 
             version = str(cupy.cuda.runtime.driverGetVersion())
             self.known = {**make_stamp(self.limits.capability), "device": self.about}
-            self.known |= {"driver": version, **self.libraries}
+            self.known |= {"driver": version}
+            for found in self.packages.values():
+                self.known |= found
             self.known["matrices"] = " ".join(sorted(self.limits.matrices))
         return self.known
 
     @property
-    def library(self) -> str:
-        """What products may be left to."""
-        return cublas.NAME if self.libraries else ""
+    def libraries(self) -> dict[str, str]:
+        """What products and convolutions may be left to."""
+        names = {"products": cublas.NAME, "convolutions": cudnn.NAME}
+        return {work: name for work, name in names.items() if self.packages.get(work)}
 
     def measure_matrices(self) -> Mapping[str, float]:
         """Operations a second of the matrix units, by what they multiply."""
@@ -213,31 +223,41 @@ class Cuda:
         group = (code.form.group, 1, 1)
         if code.local_bytes > 48 << 10:
             allow_shared(function.handle, code.local_bytes)
-        stream, held = self.stream, [memory for memory, _ in places]
-        start = function.handle
+        start, held = function.handle, [memory for memory, _ in places]
 
         def launch(_: object = held) -> None:
-            start(groups, group, arguments, shared_mem=code.local_bytes, stream=stream)
+            start(groups, group, arguments, shared_mem=code.local_bytes, stream=self.stream)
 
         return launch
 
     def bind_gemm(
         self, gemm: Any, places: Sequence[Place], workspace: Place, workspace_bytes: int
     ) -> Launch:
-        here = self.number, self.stream
+        here = self.number, lambda: self.stream
         return cublas.bind_gemm(here, gemm, places, workspace, workspace_bytes)
 
-    def record(self, launches: Sequence[Launch]) -> Launch:
-        """A CUDA graph of the launches."""
-        held = tuple(launches)
+    def bind_convolution(
+        self,
+        known: tuple[Any, bool],
+        places: Sequence[Place],
+        workspace: Place,
+        workspace_bytes: int,
+    ) -> Launch:
+        site = cudnn.Site(self.number, lambda: self.stream, self.stamp)
+        return cudnn.bind_convolution(site, known, places, workspace, workspace_bytes)
+
+    def record(self, launches: Sequence[Launch], waits: Sequence[Sequence[int]] = ()) -> Launch:
+        """A CUDA graph of the launches, with branches where they need not wait for each other."""
+        held, stream = tuple(launches), self.stream
         if not held:
             return lambda: None
-        with self.stream:
-            self.stream.begin_capture()
-            for launch in held:
-                launch()
-            graph = self.stream.end_capture()
-        stream = self.stream
+        with stream:
+            stream.begin_capture()
+            try:
+                in_lanes(self, held, waits or one_by_one(len(held)))
+            finally:
+                self.stream = stream
+                graph = stream.end_capture()
 
         def play(_: object = held) -> None:
             graph.launch(stream)

@@ -29,15 +29,19 @@ def pick_form(driver: Driver, kernel: Kernel, text: str, sizes: Sizes, guards: G
     if found is None:
         return choose(kernel, driver.limits, sizes, guards)
     offered = list_forms(driver, kernel, sizes, guards)
-    return find_form(found, offered) or offered[0]
+    form = find_form(found, offered) or offered[0]
+    other_sizes = isinstance(found, dict) and found.get("sizes") != dict(sizes)
+    if other_sizes and form.matrices == driver.libraries.get("convolutions"):
+        return offered[0]  # what a library does with other sizes nobody has compared
+    return form
 
 
 def list_forms(driver: Driver, kernel: Kernel, sizes: Sizes, guards: Guards) -> list[Form]:
     """All forms that are worth a try: burnx's own, the first of them the one without a race, then a library's."""
     own = candidates(kernel, driver.limits, sizes, guards)
-    if not driver.library:
+    if not any(driver.libraries.values()):
         return own
-    from burnx.runtime.devices.gpu.library_products import library_forms
+    from burnx.runtime.devices.gpu.library_forms import library_forms
 
     return [*own, *library_forms(driver, kernel, sizes, guards)]
 

@@ -69,8 +69,9 @@ class Lock:
 class Driver(Protocol):
     """A device.  One call at a time uses it: whoever does holds ``lock``.
 
-    ``library``: what a library of products is called that is here, else empty.  ``workers``: groups that run at once where each needs scratch memory of its own.  ``functions`` are those that were
-    built, by kernel and form; ``users`` are the segments that were made for the device.
+    ``libraries``: what is called that does "products" and "convolutions" here, where it is.  ``workers``: groups that run at
+    once where each needs scratch memory of its own.  ``functions`` are those that were built, by kernel and form; ``users``
+    are the segments that were made for the device.
     """
 
     name: str
@@ -124,11 +125,23 @@ class Driver(Protocol):
         Raises: DeviceError if it cannot do it.
         """
 
-    def record(self, launches: Sequence[Launch]) -> Launch:
-        """Launches as one."""
+    def record(self, launches: Sequence[Launch], waits: Sequence[Sequence[int]] = ()) -> Launch:
+        """Launches as one; with ``waits`` each has to wait for these alone, else for the one before it."""
+
+    def bind_convolution(
+        self,
+        known: tuple[Any, bool],
+        places: Sequence[Place],
+        workspace: Place,
+        workspace_bytes: int,
+    ) -> Launch:
+        """A launch of the library's convolution, and whether its filter is a constant, on its buffers.
+
+        Raises: DeviceError if it cannot do it.
+        """
 
     @property
-    def library(self) -> str: ...
+    def libraries(self) -> Mapping[str, str]: ...
 
     @property
     def memory_bytes(self) -> int:

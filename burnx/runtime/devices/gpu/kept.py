@@ -18,7 +18,7 @@ from burnx.runtime.devices.gpu.constants import put_constants
 from burnx.runtime.devices.gpu.driver import Built, Driver
 from burnx.runtime.devices.gpu.flow import Flow, Guard, Run, Turns
 from burnx.runtime.devices.gpu.launches import Body, End, Ends, Launched, Plan, refuse
-from burnx.runtime.devices.gpu.library import LIBRARY, as_row, from_row
+from burnx.runtime.devices.gpu.library import LIBRARY, as_row, from_row, library_of
 from burnx.runtime.devices.gpu.native import Native
 from burnx.runtime.devices.gpu.results import results_of
 from burnx.runtime.kept.codec import Unkeepable
@@ -54,7 +54,7 @@ class _Table:
         Raises: Unkeepable if its binary is not kept.
         """
         built, code = launched.function, launched.code
-        if launched.gemm is not None and built.handle is None:
+        if launched.asked is not None and built.handle is None:
             return -1
         if not built.binary:
             raise Unkeepable("a function whose binary is not kept")
@@ -104,7 +104,7 @@ def write_native(native: Native, places: Places) -> tuple[Any, Any]:
             list(each.groups),
             [table.storage(one) for one in each.storages],
             list(each.sizes),
-            None if each.gemm is None else as_row(each.gemm),
+            None if each.asked is None else as_row(each.asked),
         ]
         for each in plan.launches
     ]
@@ -124,6 +124,7 @@ def write_native(native: Native, places: Places) -> tuple[Any, Any]:
         ],
         "arena": [plan.size, list(plan.zeroed), [list(each) for each in plan.filled]],
         "checked": plan.checked,
+        "waits": [list(each) for each in plan.waits],
     }
     return head, None
 
@@ -148,7 +149,8 @@ def read_native(
 
     Raises: any of LookupError, TypeError, ValueError and BurnxError if the entry is damaged.
     """
-    if not driver.library and any(row[4] for row in head["launches"]):
+    asked = {library_of(row[4]) for row in head["launches"] if row[4] is not None}
+    if not all(driver.libraries.get(each) for each in asked):
         return None
     with driver.lock:
         built = driver.load([(row[0], row[1]) for row in head["functions"]])
@@ -203,9 +205,9 @@ def _read_plan(
             (groups[0], groups[1], groups[2]),
             tuple([storages[each][0] for each in used]),
             tuple(sizes),
-            None if gemm is None else from_row(gemm),
+            None if asked is None else from_row(asked),
         )
-        for function, groups, used, sizes, gemm in head["launches"]
+        for function, groups, used, sizes, asked in head["launches"]
     ]
     given, made = [
         tuple([(vars[place], tuple(shape), storages[used][0]) for place, shape, used in part])
@@ -213,7 +215,13 @@ def _read_plan(
     ]
     rows = tuple([(start, stop, byte) for start, stop, byte in filled])
     checked = bool(head["checked"])
-    return Plan(tuple(launches), offsets, size, (first, last), rows, given, made, checked)
+    waits = tuple([tuple(each) for each in head["waits"]])
+    if waits and len(waits) != len(launches):
+        raise ValueError("launches of which nobody says what they wait for")
+    if any(not 0 <= each < line for line, found in enumerate(waits) for each in found):
+        raise ValueError("a launch that waits for one that is not before it")
+    launched = tuple(launches)
+    return Plan(launched, offsets, size, (first, last), rows, given, made, checked, waits=waits)
 
 
 def _read_flow(rows: Sequence[Any], storages: Storages, lines: int) -> list[Flow]:

@@ -13,11 +13,12 @@ from burnx.program import Var
 from burnx.runtime.compiled.lines import Task
 from burnx.runtime.devices.gpu.driver import Built, Place
 from burnx.runtime.devices.gpu.flow import Flow
-from burnx.runtime.devices.gpu.library import Gemm
+from burnx.runtime.devices.gpu.library import Asked
 
 Sizes = Mapping[str, int]
 Ends = tuple[tuple[Var, ...], tuple[Var, ...]]
 End = tuple[Var, tuple[int, ...], Storage]
+Waits = tuple[tuple[int, ...], ...]  # for each launch those before it that it waits for
 Filled = tuple[int, int, int]  # first byte, the one after the last, what they hold
 
 
@@ -43,7 +44,7 @@ class Origin:
 class Launched:
     """One launch: its function, groups (none: nothing to do), buffers with the guards last, and sizes.
 
-    With ``gemm`` a library multiplies, and the function, if there is one, does what follows.
+    With ``asked`` a library multiplies, and the function, if there is one, does what follows.
     """
 
     code: Code
@@ -51,7 +52,7 @@ class Launched:
     groups: tuple[int, int, int]
     storages: tuple[Storage, ...]
     sizes: tuple[int, ...]
-    gemm: Gemm | None = None
+    asked: Asked | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +61,7 @@ class Plan:
 
     ``given`` and ``made`` are (value, shape, storage) of what enters and of what leaves; their memory is part of the
     arena.  ``zeroed`` bytes of that start as zero, and of these ``filled`` then as another number.  ``checked``: whether
-    a kernel may find an index outside its axis.
+    a kernel may find an index outside its axis.  ``waits``: empty where each launch waits for the one before it.
     """
 
     launches: tuple[Launched, ...]
@@ -72,6 +73,7 @@ class Plan:
     made: tuple[End, ...]
     checked: bool
     origins: tuple[Origin, ...] = ()
+    waits: Waits = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

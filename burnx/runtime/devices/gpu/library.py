@@ -12,6 +12,7 @@ from typing import Any
 from weakref import ref
 
 from burnx.runtime.devices.gpu.driver import Driver, Launch, Memory, Place
+from burnx.runtime.devices.gpu.library_convolution import Convolution, convolution_from_row
 
 LIBRARY = "library"  # the kind of such a form
 WORKSPACE_BYTES = 32 << 20
@@ -55,13 +56,23 @@ class Gemm:
     rank: int = 0
 
 
-def as_row(gemm: Gemm) -> dict[str, Any]:
-    """A product as JSON can hold it."""
-    return asdict(gemm)
+Asked = Gemm | Convolution
 
 
-def from_row(row: Any) -> Gemm:
-    """Raises: TypeError, LookupError if it is not of ``as_row``."""
+def as_row(asked: Asked) -> dict[str, Any]:
+    """What is asked for as JSON can hold it."""
+    return asdict(asked)
+
+
+def library_of(row: Any) -> str:
+    """Which of ``Driver.libraries`` a row of ``as_row`` is for."""
+    return "convolutions" if "window" in row else "products"
+
+
+def from_row(row: Any) -> Asked:
+    """Raises: TypeError, LookupError, ValueError if it is not of ``as_row``."""
+    if library_of(row) == "convolutions":
+        return convolution_from_row(row)
     made = dict(row)
     for name in ("first", "second", "result", "added"):
         made[name] = Matrix(**made[name]) if made[name] is not None else None
@@ -89,17 +100,24 @@ def take_spare(driver: Driver, temporary_bytes: int) -> Spare:
 
 def bind_product(
     driver: Driver,
-    gemm: Gemm,
+    asked: Asked,
     places: Sequence[Place],
+    fixed: Sequence[bool],
     rest: Callable[[Sequence[Place]], Launch] | None,
 ) -> Launch:
     """A launch of a product on its buffers; ``rest`` binds what follows to these and the sums.
 
+    ``fixed`` says which buffers hold constants.
+
     Raises: DeviceError if the library cannot do it.
     """
-    spare = take_spare(driver, gemm.temporary_bytes)
-    every = [*places, (spare.memory, WORKSPACE_BYTES)]
-    multiply = driver.bind_gemm(gemm, every, (spare.memory, 0), WORKSPACE_BYTES)
+    spare = take_spare(driver, asked.temporary_bytes)
+    every, workspace = [*places, (spare.memory, WORKSPACE_BYTES)], (spare.memory, 0)
+    if isinstance(asked, Convolution):
+        known = asked, fixed[asked.filter[0]]
+        multiply = driver.bind_convolution(known, every, workspace, WORKSPACE_BYTES)
+    else:
+        multiply = driver.bind_gemm(asked, every, workspace, WORKSPACE_BYTES)
     follow = None if rest is None else rest(every)
 
     def launch(_: object = spare) -> Any:

@@ -11,11 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from burnx.dtype import bfloat16, dtype_name, float16, float32
-from burnx.gpu.code import Form
-from burnx.gpu.emitter import choose
-from burnx.gpu.forms import fit_threads
-from burnx.gpu.frame import uses_worker
-from burnx.gpu.ranges import needs_wide
 from burnx.gpu.tiles_product import Product, product_of
 from burnx.kernels.affine import affine
 from burnx.kernels.ir import (
@@ -34,57 +29,17 @@ from burnx.kernels.ir import (
     Value,
     in_loops,
 )
-from burnx.runtime.devices.gpu.driver import Driver
-from burnx.runtime.devices.gpu.library import LIBRARY, Gemm, Matrix
+from burnx.runtime.devices.gpu.library import Gemm, Matrix
 from burnx.shape import Dim, evaluate, symbol
 
 Sizes = Mapping[str, int]
-WAYS = 3  # of a library that are worth a try
 LEAST = 1 << 20  # multiplications; below them nothing is won
 MOST_BYTES = 1 << 31  # of sums that are kept in memory
-_GIVEN = (float32, float16, bfloat16)
+GIVEN = (float32, float16, bfloat16)
 _STRIDES_MOST = (1 << 31) - 1
 
 
-def library_forms(
-    driver: Driver, kernel: Kernel, sizes: Sizes, guards: tuple[bool, ...]
-) -> list[Form]:
-    """The forms of a kernel as a library's product; none where there is no library, or it would mean something else."""
-    if not driver.library or guards:
-        return []
-    found = product_of(kernel)
-    if found is None or uses_worker(kernel) or not _is_large(found, sizes):
-        return []
-    forms = []
-    if whole_gemm(kernel, sizes) is not None:
-        forms += [Form(LIBRARY, 0, (way,), driver.library) for way in range(WAYS)]
-    elif parted_gemm(kernel, sizes) is not None:
-        left = rest_of(kernel)
-        form = choose(left, driver.limits, sizes)
-        if form.kind != "threads":
-            form = replace(
-                fit_threads(left, driver.limits, sizes)[-1], wide=needs_wide(left, sizes)
-            )
-        own = replace(form, kind=LIBRARY, matrices=driver.library)
-        forms += [replace(own, tile=(way, *form.tile)) for way in range(WAYS)]
-    return forms
-
-
-def rest_form(form: Form) -> Form | None:
-    """The form of the kernel of what a library leaves to do; None where it leaves nothing."""
-    if not form.group:
-        return None
-    return replace(form, kind="threads", tile=form.tile[1:], matrices="")
-
-
-def gemm_of(kernel: Kernel, sizes: Sizes, form: Form) -> Gemm:
-    """The product of a form of ``library_forms``."""
-    found = parted_gemm(kernel, sizes) if form.group else whole_gemm(kernel, sizes)
-    assert found is not None
-    return replace(found, rank=form.tile[0])
-
-
-def _is_large(found: Product, sizes: Sizes) -> bool:
+def is_large(found: Product, sizes: Sizes) -> bool:
     extents = [extent for _, extent in found.outer]
     work = math.prod(evaluate(each, sizes) for each in (*extents, found.rows, found.columns))
     return work * evaluate(found.inner, sizes) >= LEAST
@@ -149,7 +104,7 @@ def _factor_of(value: Value, name: str) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Walk:
+class Walk:
     """A buffer's steps along the loops: outer ones and rows, the column, the inner ones; and where it starts."""
 
     start: int
@@ -158,14 +113,14 @@ class _Walk:
     inner: tuple[int, ...] = ()
 
 
-def _walk(
+def find_walk(
     index: Dim, loops: Sequence[str], column: str, inner: Sequence[str], sizes: Sizes
-) -> _Walk | None:
+) -> Walk | None:
     found = affine(index, [*loops, column, *inner])
     if found is None:
         return None
     steps = {name: evaluate(step, sizes) for name, step in found[0].items()}
-    return _Walk(
+    return Walk(
         evaluate(found[1], sizes),
         tuple(steps[name] for name in loops),
         steps[column],
@@ -181,7 +136,7 @@ class _Group:
     steps: tuple[int, ...]
 
 
-def _joined(turns: Sequence[int], steps: Sequence[tuple[int, ...]]) -> list[_Group]:
+def join_loops(turns: Sequence[int], steps: Sequence[tuple[int, ...]]) -> list[_Group]:
     """Neighbouring loops as one, as far as all buffers' steps allow; outermost first."""
     groups: list[_Group] = []
     for count, step in zip(turns, steps, strict=True):
@@ -203,14 +158,16 @@ def whole_gemm(kernel: Kernel, sizes: Sizes) -> Gemm | None:
         return None
     names = [name for name, _ in (*found.outer, *found.contract.rows)]
     column = found.contract.column[0]
-    result = _walk(ending.store.index, names, column, (), sizes)
+    result = find_walk(ending.store.index, names, column, (), sizes)
     bias, added = None, []
     for load in ending.terms:
-        walk = _walk(load.index, names, column, (), sizes)
+        walk = find_walk(load.index, names, column, (), sizes)
         if walk is None:
             return None
         flat = not any(
-            step for step, turns in zip(walk.loops, _turns(found, sizes), strict=True) if turns > 1
+            step
+            for step, turns in zip(walk.loops, turns_of(found, sizes), strict=True)
+            if turns > 1
         )
         if flat and walk.column == 1 and bias is None:
             bias = (kernel.buffers.index(load.buffer), walk.start)
@@ -226,24 +183,27 @@ def whole_gemm(kernel: Kernel, sizes: Sizes) -> Gemm | None:
 def parted_gemm(kernel: Kernel, sizes: Sizes) -> Gemm | None:
     """A kernel's product alone: its float32 sums, one row of columns behind the other."""
     found = product_of(kernel)
-    if found is None or not all(
-        isinstance(each, (Let, Lookup, Store)) for each in found.contract.body
-    ):
+    if found is None or not is_simple_rest(found):
         return None
-    turns, columns = _turns(found, sizes), evaluate(found.columns, sizes)
+    turns, columns = turns_of(found, sizes), evaluate(found.columns, sizes)
     steps = [math.prod(turns[place + 1 :]) * columns for place in range(len(turns))]
     size = math.prod(turns) * columns * 4
     if size > MOST_BYTES:
         return None
-    made = _gemm(kernel, found, sizes, (len(kernel.buffers), _Walk(0, tuple(steps), 1)), None)
+    made = _gemm(kernel, found, sizes, (len(kernel.buffers), Walk(0, tuple(steps), 1)), None)
     return None if made is None else replace(made, made="float32", temporary_bytes=size)
 
 
-def _turns(found: Product, sizes: Sizes) -> list[int]:
+def is_simple_rest(found: Product) -> bool:
+    """Whether what follows the sums can be a kernel of its own."""
+    return all(isinstance(each, (Let, Lookup, Store)) for each in found.contract.body)
+
+
+def turns_of(found: Product, sizes: Sizes) -> list[int]:
     return [evaluate(extent, sizes) for _, extent in (*found.outer, *found.contract.rows)]
 
 
-_Where = tuple[int, _Walk]
+_Where = tuple[int, Walk]
 
 
 def _gemm(
@@ -252,7 +212,7 @@ def _gemm(
     """A product whose ``result``, and what is ``added``, are walked like this; None if that is no library's way."""
     contract, ends = found.contract, [result, *([added] if added else [])]
     given, sides = contract.left.dtype, _sides(found, sizes)
-    if given not in _GIVEN or contract.right.dtype != given or contract.dtype != float32:
+    if given not in GIVEN or contract.right.dtype != given or contract.dtype != float32:
         return None
     if sides is None or any(walk.column != 1 for _, walk in ends):
         return None
@@ -284,25 +244,25 @@ def _gemm(
     )
 
 
-def _sides(found: Product, sizes: Sizes) -> tuple[_Walk, _Walk] | None:
+def _sides(found: Product, sizes: Sizes) -> tuple[Walk, Walk] | None:
     contract = found.contract
     names = [name for name, _ in (*found.outer, *contract.rows)]
     inner, column = [name for name, _ in contract.inner], contract.column[0]
-    left = _walk(contract.left.index, names, column, inner, sizes)
-    right = _walk(contract.right.index, names, column, inner, sizes)
+    left = find_walk(contract.left.index, names, column, inner, sizes)
+    right = find_walk(contract.right.index, names, column, inner, sizes)
     return None if left is None or right is None else (left, right)
 
 
 def _grouped(
-    found: Product, sizes: Sizes, walks: Sequence[_Walk]
+    found: Product, sizes: Sizes, walks: Sequence[Walk]
 ) -> tuple[_Group, _Group, _Group] | None:
     """(batch, rows, inner extent), each of loops that all ``walks`` step through as one; the first two are left, right."""
-    turns, columns = _turns(found, sizes), evaluate(found.columns, sizes)
+    turns, columns = turns_of(found, sizes), evaluate(found.columns, sizes)
     if columns == 0 or 0 in turns:
         return None
     extents = [evaluate(extent, sizes) for _, extent in found.contract.inner]
-    depth = _joined(extents, list(zip(walks[0].inner, walks[1].inner, strict=True)))
-    outside = _joined(turns, list(zip(*(each.loops for each in walks), strict=True)))
+    depth = join_loops(extents, list(zip(walks[0].inner, walks[1].inner, strict=True)))
+    outside = join_loops(turns, list(zip(*(each.loops for each in walks), strict=True)))
     once = _Group(1, (0,) * len(walks))
     rows = outside.pop() if outside and outside[-1].steps[1] == 0 else once
     batch = outside.pop() if outside else once

@@ -185,10 +185,11 @@ class Native:
                 function, code, planned.groups, [*every, self._error], planned.sizes
             )
 
-        if planned.gemm is None:
+        if planned.asked is None:
             return bind(places)
         rest = bind if planned.function.handle is not None else None
-        return bind_product(self.driver, planned.gemm, places, rest)
+        fixed = [each.root.role == "constant" for each in planned.storages]
+        return bind_product(self.driver, planned.asked, places, fixed, rest)
 
     def _carry_out(self, bound: _Bound, times: Times | None) -> None:
         flow = self.body.flow
@@ -264,7 +265,7 @@ class Native:
         if bound.whole is None and bound.runs > 1:
             listed = _listed(flow, bound.launches)
             if listed is not None and len(listed) <= RECORDED_MOST:
-                bound.whole = self.driver.record(listed)
+                bound.whole = self.driver.record(listed, bound.plan.waits)
         if bound.whole is not None:
             bound.whole()
         else:
@@ -304,19 +305,21 @@ def _clear(driver: Driver, plan: Plan) -> None:
 
 
 def _listed(flow: Sequence[Flow], launches: Sequence[Launch | None]) -> list[Launch] | None:
-    """All launches in order; None where only the host can say how many there are."""
+    """All launches in order, with those that do nothing; None where only the host can say how many there are."""
     found: list[Launch] = []
     for each in flow:
         if isinstance(each, Run):
-            launch = launches[each.line]
-            if launch is not None:
-                found.append(launch)
+            found.append(launches[each.line] or _do_nothing)
             continue
         inner = _listed(each.body, launches) if each.count is not None else None
         if inner is None:
             return None
         found += inner * (each.count or 0)
     return found
+
+
+def _do_nothing() -> None:
+    """The launch of a kernel that has no groups."""
 
 
 def _run(bound: _Bound, line: int) -> None:

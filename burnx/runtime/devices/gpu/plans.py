@@ -15,12 +15,14 @@ from burnx.kernels.ir import Kernel, Lookup, walk
 from burnx.kernels.text import kernel_text
 from burnx.program import Var
 from burnx.runtime.compiled.layout import place_all, size_bytes
+from burnx.runtime.devices.gpu.branches import find_waits
 from burnx.runtime.devices.gpu.choosing import pick_form
 from burnx.runtime.devices.gpu.driver import Built, Driver
 from burnx.runtime.devices.gpu.flow import Flows, Run, Turns, task_of
 from burnx.runtime.devices.gpu.launches import End, Launched, Origin, Plan, Sizes
 from burnx.runtime.devices.gpu.library import LIBRARY
-from burnx.runtime.devices.gpu.library_products import gemm_of, rest_form, rest_of
+from burnx.runtime.devices.gpu.library_forms import asked_of, rest_form
+from burnx.runtime.devices.gpu.library_products import rest_of
 from burnx.shape import evaluate
 
 
@@ -55,7 +57,15 @@ def make_plan(
     checked = not all(each.sure for each in lookups)
     zeroed, filled = layout.zeroed, layout.filled
     launched, origins = zip(*launches, strict=True) if launches else ((), ())
-    return Plan(launched, offsets, total, zeroed, filled, given, made, checked, origins)
+    waits = find_waits(
+        work.flows.flow,
+        [each.task for each in origins],
+        offsets,
+        sizes,
+        driver.workers,
+        [each.asked is not None for each in launched],
+    )
+    return Plan(launched, offsets, total, zeroed, filled, given, made, checked, origins, waits)
 
 
 _ALIGNMENT = 256
@@ -105,8 +115,10 @@ def _launch(driver: Driver, origin: Origin, form: Form) -> Launched:
     code, function = driver.functions[origin.text, form]
     groups, fixed = code.groups(origin.named, driver.workers), dict(form.fixed)
     passed = tuple(number for name, number in origin.named.items() if name not in fixed)
-    gemm = gemm_of(origin.kernel, origin.named, form) if form.kind == LIBRARY else None
-    return Launched(code, function, groups, origin.task.storages, passed, gemm)
+    asked = None
+    if form.kind == LIBRARY:
+        asked = asked_of(driver, origin.kernel, origin.named, form)
+    return Launched(code, function, groups, origin.task.storages, passed, asked)
 
 
 def plan_again(driver: Driver, origin: Origin, form: Form) -> Launched:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -60,7 +60,7 @@ class OpenCL:
     about: str = ""
     limits: Limits = field(default_factory=Limits)
     workers: int = 1
-    library: str = ""
+    libraries: Mapping[str, str] = field(default_factory=dict)
     known: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -188,7 +188,16 @@ class OpenCL:
     ) -> Launch:
         raise DeviceError(f"{self.name} has no library of products")
 
-    def record(self, launches: Sequence[Launch]) -> Launch:
+    def bind_convolution(
+        self,
+        known: tuple[Any, bool],
+        places: Sequence[Place],
+        workspace: Place,
+        workspace_bytes: int,
+    ) -> Launch:
+        raise DeviceError(f"{self.name} has no library of convolutions")
+
+    def record(self, launches: Sequence[Launch], waits: Sequence[Sequence[int]] = ()) -> Launch:
         """The launches, whose arguments stay set, one behind the other."""
         held = tuple(launches)
 
