@@ -17,6 +17,7 @@ from burnx.files import MappedFile
 from burnx.graph import Graph
 from burnx.nn.declared import declared_type, parameter_name
 from burnx.nn.module import Module, device_of
+from burnx.nn.outputs import check_outputs, name_outputs
 from burnx.nn.sources import is_source, load_network
 from burnx.runtime.collection import collection_put_off
 from burnx.runtime.device import Device, Shelf, devices, find_device, find_shelf
@@ -136,6 +137,7 @@ def trace_module(module: Module) -> Graph:
             f"{type(module).__name__} declares no inputs: give it a class attribute inputs = (Input(...),)"
         )
     graph = _trace(module, {}, {}, True)
+    name_outputs(type(module), graph)
     graph.output_names = [name for name, _ in named_outputs(graph)]
     return graph
 
@@ -153,12 +155,15 @@ def export_onnx(
 
     ``inputs`` are examples, ``dynamic`` names open axes, both by the original name or the parameter's.  Without
     ``opset`` the lowest from 20 on that can say everything is taken.  With ``standard_ops`` operators of com.microsoft
-    are said in those of ai.onnx.  Raises: TraceError, ExportError.
+    are said in those of ai.onnx.  Raises: TraceError, ExportError, ModelError if a module declares other outputs
+    than its ``forward`` gives.
     """
     from burnx.exporter.onnx_model import write_model
     from burnx.exporter.standard_ops import in_standard_ops
 
     graph = _trace(model, inputs, dynamic or {}, True)
+    if isinstance(model, Module):
+        check_outputs(type(model), graph)
     graph.output_names = [name for name, _ in named_outputs(graph)]
     write_model(in_standard_ops(graph, not standard_ops), Path(path), opset)
 
@@ -292,8 +297,12 @@ def _argument_type(
 ) -> Type:
     """The type an input is traced with: as declared, or as the example with its dynamic axes open."""
     kind: Type = argument.type
-    if given is None or (kind is not None and not isinstance(kind, TensorType)):
+    if kind is not None and not isinstance(kind, TensorType):
+        if axes:
+            raise InputError(f'input "{argument.name}" is a {kind}, which has no axes to open')
         return kind
+    if given is None:
+        return _opened(argument.name, kind, axes)
     if kind is not None:
         array = check_value(argument.name, _opened(argument.name, kind, axes), given, sizes)
     else:

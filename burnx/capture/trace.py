@@ -35,8 +35,8 @@ def trace_call(
     """The graph of ``function(**arguments)``.
 
     ``outputs`` are the names of the results and the types that they are declared to have, which count where no rank
-    is inferred; ``parameters`` names the parameters of modules.  Raises: TraceError at the line of the function that cannot be
-    captured.
+    is inferred; they are left aside where there is another number of them.  ``parameters`` names the parameters of
+    modules.  Raises: TraceError at the line of the function that cannot be captured.
     """
     recorder = GraphRecorder(Graph(getattr(function, "__name__", "") or type(function).__name__))
     recorder.parameter_names = dict(parameters or {})
@@ -47,9 +47,11 @@ def trace_call(
     finally:
         AMBIENT.reset(token)
     graph = recorder.graph
-    for place, item in enumerate(results):
+    unnamed: list[tuple[str, Type | None]] = [("", None)] * len(results)
+    # of another number of results nobody knows which is which
+    entries = outputs if len(outputs) == len(results) else unnamed
+    for item, (name, declared) in zip(results, entries, strict=True):
         tensor = item if isinstance(item, Tensor) else recorder.constant(_array(item, function))
-        name, declared = outputs[place] if place < len(outputs) else ("", None)
         value: Any = recorder.own(tensor)
         if declared is not None and value.producer is not None:
             value.type = _with_rank(value.type, declared)

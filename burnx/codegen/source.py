@@ -11,7 +11,7 @@ from burnx.codegen.attributes import keep_attributes, kept_attributes
 from burnx.codegen.block import Block
 from burnx.codegen.classes import Classes, returned
 from burnx.codegen.constants import literal_input
-from burnx.codegen.dims import dim_text, type_text
+from burnx.codegen.dims import type_text
 from burnx.codegen.expressions import call, compare, group, name
 from burnx.codegen.families import Family, every_member, find_families
 from burnx.codegen.flow_statements import decorators
@@ -23,13 +23,12 @@ from burnx.codegen.placing import Places, place_constants
 from burnx.codegen.resizing import resource_sizes
 from burnx.codegen.roles import plain_word
 from burnx.codegen.selfpath import self_path
-from burnx.dtype import DType, dtype_name
-from burnx.errors import UnsupportedError
 from burnx.graph import Graph, Node, Value, constant_value
+from burnx.nn.declared import entry_of
 from burnx.structure.scopes import Scopes, read_scopes
 from burnx.structure.tree import Call as ModuleCall
 from burnx.structure.tree import Item, LayerCall, Op, build_tree, with_inside
-from burnx.types import MapType, OptionalType, SequenceType, TensorType, Type
+from burnx.types import Type
 
 LONGEST_DIM = 50  # characters of a dimension that the head of a file says
 IMPORTED = frozenset({"Input", "Output", "Tensor", "nn", "ops"})
@@ -240,34 +239,10 @@ def _all_of(family: Family, kind: str) -> list[ast.expr]:
 def _declaration(
     kind: str, label: ast.expr, described: Type, options: Mapping[str, ast.expr]
 ) -> ast.expr:
-    words: list[str] = []
-    while isinstance(described, (SequenceType, OptionalType)):
-        words.append("sequence" if isinstance(described, SequenceType) else "optional")
-        described = described.element
-    if isinstance(described, MapType):
-        words += ["map", dtype_name(_scalar(described.value))]
-        args = (label, constant(dtype_name(described.key)), constant(None))
-    else:
-        args = (label, constant(dtype_name(described.dtype)), constant(_dims(described)))
-    extra = {"kind": constant("(".join(words) + ")" * (len(words) - 1))} if words else {}
+    entry = entry_of("", described)
+    args = (label, constant(entry.dtype), constant(entry.dims))
+    extra = {"kind": constant(entry.kind)} if entry.kind != "tensor" else {}
     return call(kind, *args, **options, **extra)
-
-
-def _scalar(kind: Type) -> DType:
-    """The dtype of a map's values.
-
-    Raises: UnsupportedError if they are more than numbers and strings.
-    """
-    if isinstance(kind, TensorType):
-        return kind.dtype
-    raise UnsupportedError(f"source has maps to numbers and strings only, not to {kind}")
-
-
-def _dims(kind: TensorType) -> tuple[int | str | None, ...] | None:
-    if kind.shape is None:
-        return None
-    texts = [dim if isinstance(dim, int) else dim_text(dim) for dim in kind.shape]
-    return tuple(None if isinstance(text, str) and "?" in text else text for text in texts)
 
 
 # ------------------------------------------------------------------------------- the head of the file

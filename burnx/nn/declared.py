@@ -11,12 +11,12 @@ from burnx.builder import join_types
 from burnx.builder.joining import opened
 from burnx.capture.inputs import check_dtype, check_shape, check_value, match_inputs, parse_dim
 from burnx.capture.lazy import default_recorder, tensor
-from burnx.dtype import parse_dtype
-from burnx.errors import InputError
+from burnx.dtype import dtype_name, parse_dtype
+from burnx.errors import InputError, UnsupportedError
 from burnx.graph import Value
 from burnx.nn.module import Input, Module, Output, device_of
 from burnx.runtime.device import enter
-from burnx.shape import Dim, symbol
+from burnx.shape import Dim, symbol, symbols
 from burnx.tensor import Tensor, to_numpy
 from burnx.types import MapType, OptionalType, SequenceType, TensorType, Type
 
@@ -37,6 +37,33 @@ def declared_type(entry: Input | Output) -> Type:
     for word in reversed(words):
         kind = _WRAP[word](kind) if word in _WRAP else kind
     return kind
+
+
+def entry_of(name: str, kind: Type) -> Output:
+    """The declaration of an output of a type; a size without a name is None.
+
+    Raises: UnsupportedError for a map to more than numbers and strings.
+    """
+    words: list[str] = []
+    while isinstance(kind, SequenceType | OptionalType):
+        words.append("sequence" if isinstance(kind, SequenceType) else "optional")
+        kind = kind.element
+    dtype, dims = kind.key if isinstance(kind, MapType) else kind.dtype, None
+    if isinstance(kind, MapType):
+        if not isinstance(kind.value, TensorType):
+            raise UnsupportedError(f"maps go to numbers and strings only, not to {kind.value}")
+        words += ["map", dtype_name(kind.value.dtype)]
+    elif kind.shape is not None:
+        dims = tuple(map(_declared_dim, kind.shape))
+    return Output(
+        name, dtype_name(dtype), dims, "(".join(words) + ")" * (len(words) - 1) or "tensor"
+    )
+
+
+def _declared_dim(dim: Dim | None) -> int | str | None:
+    if dim is None or isinstance(dim, int):
+        return dim
+    return None if any(name.startswith("_") for name in symbols(dim)) else str(dim)
 
 
 def _dim(entry: Input | Output, axis: int, dim: int | str | None) -> Dim:
