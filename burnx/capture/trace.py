@@ -89,9 +89,14 @@ def _call(function: Callable[..., Any], given: Mapping[str, Tensor]) -> list[Any
 
 
 def _array(value: Any, function: Callable[..., Any]) -> Array:
+    name = getattr(function, "__qualname__", type(function).__name__)
+    if isinstance(value, (list, tuple)) and any(isinstance(item, Tensor) for item in value):
+        kind = type(value).__name__
+        raise TraceError(
+            f"{name} gives tensors side by side, not in a {kind} among them{_place(function)}"
+        )
     array = np.asarray(value)
     if array.dtype == object and not all(isinstance(item, str) for item in array.flat):
-        name = getattr(function, "__qualname__", type(function).__name__)
         raise TraceError(f"{name} gives tensors, not {type(value).__name__}{_place(function)}")
     return array
 
