@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, Unpack
 
-from burnx.capture.inputs import check_names, check_value, match_inputs, parse_dim
+from burnx.capture.inputs import check_names, check_texts, check_value, match_inputs, parse_dim
 from burnx.capture.loaded import Compiled, LoadedModel
 from burnx.capture.trace import Argument, named_outputs, trace_call
 from burnx.dtype import as_array
@@ -41,6 +41,7 @@ __all__ = [
 
 # an input that is also an initializer becomes a keyword parameter, unless there are more than a signature can hold
 MOST_DEFAULTS = 16
+_HERE = str(Path(__file__).parent)
 Dynamic = Mapping[str, Mapping[int, str]]
 
 
@@ -197,9 +198,16 @@ def compile(
     def weights() -> list[Any]:
         return [each.data for each in model.parameters()] if isinstance(model, Module) else []
 
-    names = [each.name for each in _signature(model)]
+    def label(graph: Graph) -> list[str]:
+        if isinstance(model, Module):
+            name_outputs(type(model), graph)
+        return [name for name, _ in named_outputs(graph)]
+
+    declared = _signature(model)
+    parameters = {each.parameter: each.name for each in declared}
+    parameters |= {each.name: each.name for each in declared}
     title = getattr(model, "__qualname__", type(model).__name__)
-    return Compiled(names, capture, weights, where, title=title, options=options)
+    return Compiled(parameters, capture, weights, label, where, title=title, options=options)
 
 
 # ------------------------------------------------------------------------------- arguments of what is traced
@@ -280,7 +288,8 @@ def _raised(function: Callable[..., Any], error: Exception) -> str:
     code = getattr(function, "__code__", None)
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if code and frame.filename == code.co_filename]
-    last = (own or frames)[-1]
+    others = [frame for frame in frames if not frame.filename.startswith(_HERE)]
+    last = (own or others or frames)[-1]
     return (
         f"{name} raised {type(error).__name__}: {error}, file {last.filename!r}, line {last.lineno}"
     )
@@ -307,6 +316,8 @@ def _argument_type(
         array = check_value(argument.name, _opened(argument.name, kind, axes), given, sizes)
     else:
         array = given if is_array(given) else as_array(to_numpy(given))
+        if not is_array(given):
+            check_texts(argument.name, array)
     shape: list[Dim] = list(array.shape)
     if kind is not None and keeps_dims:
         declared = kind.shape

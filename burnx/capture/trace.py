@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from burnx.capture.recorder import GraphRecorder
-from burnx.errors import TraceError
+from burnx.errors import InputError, TraceError
 from burnx.graph import Graph, Value
 from burnx.tensor import AMBIENT, Array, Tensor
 from burnx.types import TensorType, Type
@@ -76,20 +76,67 @@ def _input(recorder: GraphRecorder, argument: Argument) -> Tensor:
 
 
 def _call(function: Callable[..., Any], given: Mapping[str, Tensor]) -> list[Any]:
-    positional, named = [], {}
-    kinds = inspect.signature(function).parameters
-    for name, tensor in given.items():
-        kind = kinds[name].kind if name in kinds else inspect.Parameter.POSITIONAL_OR_KEYWORD
-        if kind is inspect.Parameter.KEYWORD_ONLY:
-            named[name] = tensor
-        else:
-            positional.append(tensor)
+    positional, named = _arguments(function, given)
     result = function(*positional, **named)
     return list(result) if isinstance(result, (list, tuple)) else [result]
 
 
+def _arguments(
+    function: Callable[..., Any], given: Mapping[str, Tensor]
+) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments of a call, by place and by name: what is not given before another one is its default.
+
+    A name that is none of the function's is its next parameter.  Raises: InputError if the function cannot be called so.
+    """
+    parameters = inspect.signature(function).parameters
+    by_place = [name for name, each in parameters.items() if each.kind in _BY_PLACE]
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
+    for name, tensor in given.items():
+        if name in parameters and parameters[name].kind is inspect.Parameter.KEYWORD_ONLY:
+            named[name] = tensor
+            continue
+        end = by_place.index(name) if name in by_place else len(positional)
+        positional += (parameters[each].default for each in by_place[len(positional) : end])
+        positional.append(tensor)
+    left = [*by_place[len(positional) :], *(each for each in parameters if each not in by_place)]
+    missing = [each for each in left if each not in named and _is_needed(parameters[each])]
+    missing += [each for each, value in zip(by_place, positional, strict=False) if value is _EMPTY]
+    kinds = {each.kind for each in parameters.values()}
+    surplus = len(positional) - len(by_place)
+    if missing or (surplus > 0 and inspect.Parameter.VAR_POSITIONAL not in kinds):
+        wrong = f"not given: {', '.join(missing)}" if missing else f"{surplus} more are given"
+        raise InputError(f"{_called(function)} takes ({_listed(parameters)}); {wrong}")
+    return positional, named
+
+
+_EMPTY = inspect.Parameter.empty
+_BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_ANY_NUMBER = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def _is_needed(parameter: inspect.Parameter) -> bool:
+    return parameter.default is _EMPTY and parameter.kind not in _ANY_NUMBER
+
+
+def _listed(parameters: Mapping[str, inspect.Parameter]) -> str:
+    """The names of parameters, and which may be left out."""
+    stars: dict[Any, str] = {
+        inspect.Parameter.VAR_POSITIONAL: "*",
+        inspect.Parameter.VAR_KEYWORD: "**",
+    }
+    return ", ".join(
+        f"{stars.get(each.kind, '')}{name}{'' if each.default is _EMPTY else '=...'}"
+        for name, each in parameters.items()
+    )
+
+
+def _called(function: Callable[..., Any]) -> str:
+    return getattr(function, "__qualname__", type(function).__name__)
+
+
 def _array(value: Any, function: Callable[..., Any]) -> Array:
-    name = getattr(function, "__qualname__", type(function).__name__)
+    name = _called(function)
     if isinstance(value, (list, tuple)) and any(isinstance(item, Tensor) for item in value):
         kind = type(value).__name__
         raise TraceError(

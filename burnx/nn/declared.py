@@ -85,12 +85,9 @@ def check_call(
     Raises: InputError if a name, dtype or shape is not what it declares.
     """
     entries = {parameter_name(entry): entry for entry in type(module).inputs}
-    given = match_inputs(list(entries), args, type(module).__name__)
-    kwargs = {_parameter_of(name, entries): value for name, value in kwargs.items()}
-    for name, value in kwargs.items():
-        if name not in entries or name in given:
-            raise InputError(f'{type(module).__name__} has no input "{name}", or it is given twice')
-        given[name] = value
+    others = {entry.name: name for name, entry in entries.items()}
+    given = match_inputs(list(entries), args, type(module).__name__, kwargs, others)
+    named = list(given)[len(args) :]
     sizes: dict[str, int] = {}
     where = device_of(module)
     for name, value in given.items():
@@ -100,14 +97,7 @@ def check_call(
     if _takes_any_number(type(module).forward):
         return [checked[name] for name in entries], {}
     names = list(entries)[: len(args)]
-    return [checked[name] for name in names], {name: checked[name] for name in kwargs}
-
-
-def _parameter_of(name: str, entries: Mapping[str, Input]) -> str:
-    """The parameter that a name stands for: itself, or that of the input which is called so."""
-    if name in entries:
-        return name
-    return next((key for key, entry in entries.items() if entry.name == name), name)
+    return [checked[name] for name in names], {name: checked[name] for name in named}
 
 
 @lru_cache(maxsize=256)

@@ -66,7 +66,7 @@ class Module:
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         raise CallError(f"{type(self).__name__} has no forward")
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if AMBIENT.get() is not None:
             return self.forward(*args, **kwargs)
         where: Device | None = vars(self).get(_WHERE)
