@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
+from typing import Any
 
 from burnx.errors import ModelError
 from burnx.graph import Graph
@@ -127,10 +128,10 @@ def _advice(module: type[Module], count: int, pairs: Iterable[Pair]) -> str:
     if len(lines) > _MOST_LINES:
         lines[_MOST_LINES:] = [f"… and {len(lines) - _MOST_LINES} more"]
     declared = len(module.outputs)
-    numbers = f"{declared}, forward gives {count}" if declared != count else "others"
+    numbers = f" (it declares {declared}, forward gives {count})" if declared != count else ""
     return (
-        f"{_place(module)} does not declare the outputs that its forward gives (it declares {numbers}); "
-        "in its outputs\n  " + "\n  ".join(lines)
+        f"{_place(module)} does not declare the outputs that its forward gives{numbers}; in its outputs\n  "
+        + "\n  ".join(lines)
     )
 
 
@@ -146,8 +147,17 @@ def _edits(pairs: Iterable[Pair]) -> Iterator[str]:
 
 
 def _text(entry: Output) -> str:
-    kind = f", kind={entry.kind!r}" if entry.kind != "tensor" else ""
-    return f"Output({entry.name!r}, {entry.dtype!r}, {entry.dims!r}{kind})"
+    """A declaration as it stands in the source."""
+    dims: Any = entry.dims
+    if dims is not None:
+        dims = f"({', '.join(map(_quoted, dims))}{',' * (len(dims) == 1)})"
+    kind = f", kind={_quoted(entry.kind)}" if entry.kind != "tensor" else ""
+    return f"Output({_quoted(entry.name)}, {_quoted(entry.dtype)}, {dims}{kind})"
+
+
+def _quoted(value: Any) -> str:
+    text = repr(value)
+    return text if '"' in text else text.replace("'", '"')
 
 
 def _place(module: type[Module]) -> str:

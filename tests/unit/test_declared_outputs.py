@@ -34,38 +34,38 @@ WRONG: dict[str, tuple[tuple[Output, ...], Callable[..., Any], tuple[str, ...]]]
     "one more": (
         ONE,
         lambda _, x: (x, x[:, :2]),
-        ("declares 1, forward gives 2", "add Output('output_1', 'float32', ('n', 2))"),
+        ("declares 1, forward gives 2", 'add Output("output_1", "float32", ("n", 2))'),
     ),
     "one more in front": (
         TWO,
         lambda _, x: (x[:, 0], x, x[:, :2]),
-        ("forward gives 3", "add Output('output_0', 'float32', ('n',))"),
+        ("forward gives 3", 'add Output("output_0", "float32", ("n",))'),
     ),
     "one less": (
         TWO,
         lambda _, x: x[:, :2],
-        ("declares 2, forward gives 1", "leave out Output('y', 'float32', ('n', 4))"),
+        ("declares 2, forward gives 1", 'leave out Output("y", "float32", ("n", 4))'),
     ),
     "another size": (
         ONE,
         lambda _, x: x[:, :3],
-        ("write Output('y', 'float32', ('n', 3)) for Output('y', 'float32', ('n', 4))",),
+        ('write Output("y", "float32", ("n", 3)) for Output("y", "float32", ("n", 4))',),
     ),
-    "another rank": (ONE, lambda _, x: x[:, 0], ("write Output('y', 'float32', ('n',)) for",)),
+    "another rank": (ONE, lambda _, x: x[:, 0], ('write Output("y", "float32", ("n",)) for',)),
     "another dtype": (
         ONE,
         lambda _, x: x.astype("float64"),
-        ("write Output('y', 'float64', ('n', 4)) for",),
+        ('write Output("y", "float64", ("n", 4)) for',),
     ),
     "another kind": (
         ONE,
         lambda _, x: ops.sequence_construct(x),
-        ("write Output('y', 'float32', (None, 4), kind='sequence') for",),
+        ('write Output("y", "float32", (None, 4), kind="sequence") for',),
     ),
     "in another order": (
         TWO,
         lambda _, x: (x[:, :2], x),
-        ("write Output('y', 'float32', ('n', 2))", "write Output('z', 'float32', ('n', 4))"),
+        ('write Output("y", "float32", ("n", 2))', 'write Output("z", "float32", ("n", 4))'),
     ),
 }
 
@@ -85,14 +85,14 @@ def test_other_outputs_than_declared_are_an_error_that_says_what_to_write(
 def test_entries_that_fit_keep_their_names_in_the_advice(tmp_path: Path) -> None:
     with pytest.raises(ModelError) as caught:
         burnx.export_onnx(module_of(WRONG["one less"][1], TWO), {}, tmp_path / "m.onnx")
-    assert "'z'" not in str(caught.value)
+    assert '"z"' not in str(caught.value)
 
 
 def test_advice_on_many_outputs_stays_readable(tmp_path: Path) -> None:
     many = tuple(Output(f"present.{place}", "float32", ("n", 4)) for place in range(100))
     with pytest.raises(ModelError, match="… and 82 more") as caught:
         burnx.export_onnx(module_of(lambda _, x: (x, x), many), {}, tmp_path / "m.onnx")
-    assert "leave out Output('present.2'" in str(caught.value)
+    assert 'leave out Output("present.2"' in str(caught.value)
     assert len(str(caught.value).splitlines()) == 18
 
 
@@ -138,7 +138,7 @@ def test_a_size_that_depends_on_inputs_in_another_way_is_warned_of(
     forward: Callable[..., Any], tmp_path: Path
 ) -> None:
     module = module_of(forward, (Output("y", "float32", ("n", "m")),), ("n", "m"))
-    with pytest.warns(UserWarning, match=r"declares Output\('y'.*which is what is written"):
+    with pytest.warns(UserWarning, match=r'declares Output\("y".*which is what is written'):
         burnx.export_onnx(module, {}, tmp_path / "m.onnx")
 
 
@@ -159,7 +159,7 @@ class Model(nn.Module):
     x = np.ones((2, 4), np.float32)
     path = tmp_path / "model.py"
     path.write_text(source.replace("RETURNED", "x[:, :2], x"))
-    with pytest.raises(ModelError, match=r"Model in .*model\.py.*\n  add Output\('output_0'"):
+    with pytest.raises(ModelError, match=r'Model in .*model\.py.*\n  add Output\("output_0"'):
         burnx.load(path)
     path.write_text(source.replace("RETURNED", "x[:, :2]"))  # a head cut off: it runs as it is
     loaded = burnx.load(path)
