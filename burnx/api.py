@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import traceback
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
@@ -41,7 +42,7 @@ __all__ = [
 
 # an input that is also an initializer becomes a keyword parameter, unless there are more than a signature can hold
 MOST_DEFAULTS = 16
-_HERE = str(Path(__file__).parent)
+_HERE = f"{Path(__file__).parent}{os.sep}"
 Dynamic = Mapping[str, Mapping[int, str]]
 
 

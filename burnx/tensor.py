@@ -127,8 +127,10 @@ class Tensor:
     if not TYPE_CHECKING:  # type checkers are to see that a name is not there
 
         def __getattr__(self, name: str) -> Any:
-            if name.startswith("_") or name in Tensor.__slots__:
-                raise AttributeError(f"a tensor has no {name!r}", name=name)
+            if (
+                name[0] == "_" or name in Tensor.__slots__
+            ):  # NumPy asks for several on every conversion
+                raise AttributeError(name)
             return self._method("getattr", name)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:

@@ -158,14 +158,15 @@ def match_inputs(
     ``parameters`` are further names of inputs.  Raises: InputError if ``taker`` has not as many, none of a name, or is
     given one twice.
     """
-    listed = ", ".join(names) or "none"
     if len(inputs) > len(names):
-        raise InputError(f"{taker} takes {len(names)} inputs, not {len(inputs)}: {listed}")
+        raise InputError(
+            f"{taker} takes {len(names)} inputs, not {len(inputs)}: {', '.join(names) or 'none'}"
+        )
     found = dict(zip(names, inputs, strict=False))
-    for key, value in (named or {}).items():
+    for key, value in named.items() if named else ():
         name = key if key in names else (parameters or {}).get(key, "")
         if not name:
-            raise InputError(f'{taker} has no input "{key}"; it has {listed}')
+            raise InputError(f'{taker} has no input "{key}"; it has {", ".join(names) or "none"}')
         if name in found:
             raise InputError(f'{taker} is given its input "{name}" twice')
         found[name] = value

@@ -185,6 +185,7 @@ class Compiled:
         options: Mapping[str, Any] | None = None,
     ) -> None:
         self._parameters, self._capture, self._weights = parameters, capture, weights
+        self._names = list(dict.fromkeys(parameters.values()))
         self._label, self.device = label, where
         self.title, self.options = title, dict(options or {})
         self._seen: list[Any] = []
@@ -220,8 +221,7 @@ class Compiled:
     def _run(
         self, inputs: Sequence[Any], named: Mapping[str, Any]
     ) -> tuple[LoadedModel, list[Any]]:
-        names = list(dict.fromkeys(self._parameters.values()))
-        matched = match_inputs(names, inputs, self.title, named, self._parameters)
+        matched = match_inputs(self._names, inputs, self.title, named, self._parameters)
         given = {
             name: to_numpy(enter(name, value, self.device))
             for name, value in matched.items()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import zip_longest
 from typing import Any
 
-from burnx.errors import ModelError
+from burnx.errors import ModelError, ShapeError
 from burnx.graph import Graph
 from burnx.nn.declared import declared_type, entry_of
 from burnx.nn.module import Module, Output
@@ -100,11 +101,13 @@ def _always_differ(left: Dim, right: Dim, known: frozenset[str]) -> bool:
     named = sorted(symbols(left) | symbols(right))
     if not (symbols(left) and symbols(right) and known.issuperset(named)):
         return False
-    return all(
-        evaluate(left, sizes) != evaluate(right, sizes)
-        for first, step in _SAMPLES
-        for sizes in [{name: first + step * place for place, name in enumerate(named)}]
-    )
+    for first, step in _SAMPLES:
+        sizes = {name: first + step * place for place, name in enumerate(named)}
+        with suppress(ShapeError, ArithmeticError):  # inputs that do not fit each other say nothing
+            if evaluate(left, sizes) != evaluate(right, sizes):
+                continue
+        return False
+    return True
 
 
 # ------------------------------------------------------------------------------- saying it

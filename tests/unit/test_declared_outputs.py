@@ -147,6 +147,17 @@ def test_a_size_that_is_said_in_other_words_is_the_same(tmp_path: Path) -> None:
     burnx.export_onnx(module_of(lambda _, x: x[::2], outputs, ("n",)), {}, tmp_path / "m.onnx")
 
 
+def test_a_size_of_two_inputs_that_broadcast_is_that_of_either(tmp_path: Path) -> None:
+    class Added(nn.Module):
+        inputs = (Input("x", "float32", ("n",)), Input("y", "float32", ("m",)))
+        outputs = (Output("z", "float32", ("n",)),)
+
+        def forward(self, x: Tensor, y: Tensor) -> Tensor:
+            return x + y
+
+    burnx.export_onnx(Added(), {}, tmp_path / "m.onnx")
+
+
 def test_names_are_those_of_the_outputs_in_what_is_loaded(tmp_path: Path) -> None:
     source = """
 from burnx import Input, Output, Tensor, nn
