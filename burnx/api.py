@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import inspect
+import os
 import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
-from burnx.capture.inputs import by_name, check_names, check_value, match_inputs, parse_dim
+from burnx.capture.inputs import (
+    by_name,
+    check_names,
+    check_texts,
+    check_value,
+    match_inputs,
+    parse_dim,
+)
 from burnx.capture.loaded import Compiled, LoadedModel
 from burnx.capture.trace import Argument, named_outputs, trace_call
 from burnx.dtype import as_array
@@ -18,6 +26,7 @@ from burnx.files import MappedFile
 from burnx.graph import Graph
 from burnx.nn.declared import declared_type, parameter_name
 from burnx.nn.module import Module, device_of
+from burnx.nn.outputs import check_outputs, name_outputs
 from burnx.nn.sources import is_source, load_network
 from burnx.runtime.collection import collection_put_off
 from burnx.runtime.device import Device, Shelf, devices, find_device, find_shelf
@@ -41,6 +50,7 @@ __all__ = [
 
 # an input that is also an initializer becomes a keyword parameter, unless there are more than a signature can hold
 MOST_DEFAULTS = 16
+_HERE = f"{Path(__file__).parent}{os.sep}"
 Dynamic = Mapping[str, Mapping[int, str]]
 
 
@@ -161,6 +171,7 @@ def trace_module(module: Module) -> Graph:
             f"{type(module).__name__} declares no inputs: give it a class attribute inputs = (Input(...),)"
         )
     graph = _trace(module, {}, {}, True)
+    name_outputs(type(module), graph)
     graph.output_names = [name for name, _ in named_outputs(graph)]
     return graph
 
@@ -178,12 +189,15 @@ def export_onnx(
 
     ``inputs`` are examples, ``dynamic`` names open axes, both by the original name or the parameter's.  Without
     ``opset`` the lowest from 20 on that can say everything is taken.  With ``standard_ops`` operators of com.microsoft
-    are said in those of ai.onnx.  Raises: TraceError, ExportError.
+    are said in those of ai.onnx.  Raises: TraceError, ExportError, ModelError if a module declares other outputs
+    than its ``forward`` gives.
     """
     from burnx.exporter.onnx_model import write_model
     from burnx.exporter.standard_ops import in_standard_ops
 
     graph = _trace(model, inputs, dynamic or {}, True)
+    if isinstance(model, Module):
+        check_outputs(type(model), graph)
     graph.output_names = [name for name, _ in named_outputs(graph)]
     write_model(in_standard_ops(graph, not standard_ops), Path(path), opset)
 
@@ -217,9 +231,16 @@ def compile(
     def weights() -> list[Any]:
         return [each.data for each in model.parameters()] if isinstance(model, Module) else []
 
-    names = [each.name for each in _signature(model)]
+    def label(graph: Graph) -> list[str]:
+        if isinstance(model, Module):
+            name_outputs(type(model), graph)
+        return [name for name, _ in named_outputs(graph)]
+
+    declared = _signature(model)
+    parameters = {each.parameter: each.name for each in declared}
+    parameters |= {each.name: each.name for each in declared}
     title = getattr(model, "__qualname__", type(model).__name__)
-    return Compiled(names, capture, weights, where, title=title, options=options)
+    return Compiled(parameters, capture, weights, label, where, title=title, options=options)
 
 
 # ------------------------------------------------------------------------------- arguments of what is traced
@@ -298,7 +319,8 @@ def _raised(function: Callable[..., Any], error: Exception) -> str:
     code = getattr(function, "__code__", None)
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if code and frame.filename == code.co_filename]
-    last = (own or frames)[-1]
+    others = [frame for frame in frames if not frame.filename.startswith(_HERE)]
+    last = (own or others or frames)[-1]
     return (
         f"{name} raised {type(error).__name__}: {error}, file {last.filename!r}, line {last.lineno}"
     )
@@ -315,12 +337,18 @@ def _argument_type(
 ) -> Type:
     """The type an input is traced with: as declared, or as the example with its dynamic axes open."""
     kind: Type = argument.type
-    if given is None or (kind is not None and not isinstance(kind, TensorType)):
+    if kind is not None and not isinstance(kind, TensorType):
+        if axes:
+            raise InputError(f'input "{argument.name}" is a {kind}, which has no axes to open')
         return kind
+    if given is None:
+        return _opened(argument.name, kind, axes)
     if kind is not None:
         array = check_value(argument.name, _opened(argument.name, kind, axes), given, sizes)
     else:
         array = given if is_array(given) else as_array(to_numpy(given))
+        if not is_array(given):
+            check_texts(argument.name, array)
     shape: list[Dim] = list(array.shape)
     if kind is not None and keeps_dims:
         declared = kind.shape

@@ -8,7 +8,8 @@ BurnxError
 ├── CallError          an operator, method or module is called with what it does not take
 ├── ShapeError         shapes do not fit each other
 ├── DTypeError         a dtype is not allowed here
-├── TraceError         Python code decides on a tensor's value while it is being captured
+├── TraceError         Python code needs a tensor's value while it is being captured
+│   └── DecisionError  a tensor decides where @burnx.script has no word for it
 ├── ExportError        a graph cannot be written at the wanted opset
 ├── WeightsError       weights are missing, damaged, unsafe or of another shape
 ├── DeviceError        a device or its driver is not there
@@ -64,7 +65,11 @@ class DTypeError(BurnxError):
 
 
 class TraceError(BurnxError):
-    """Python code decides on a tensor's value while it is being captured."""
+    """Python code needs a tensor's value while it is being captured."""
+
+
+class DecisionError(TraceError):
+    """A tensor decides where @burnx.script has no word for it; no handler of the function that is captured takes this."""
 
 
 class ExportError(BurnxError):

@@ -6,12 +6,15 @@ the operator of their name, so this file knows none.
 
 from __future__ import annotations
 
+import ast
+import linecache
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
+from itertools import islice
 from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -121,9 +124,25 @@ class Tensor:
     def _method(self, name: str, *args: Any, **kwargs: Any) -> Any:
         return self.recorder.methods[name](self, *args, **kwargs)
 
+    if not TYPE_CHECKING:  # type checkers are to see that a name is not there
+
+        def __getattr__(self, name: str) -> Any:
+            if (
+                name[0] == "_" or name in Tensor.__slots__
+            ):  # NumPy asks for several on every conversion
+                raise AttributeError(name)
+            return self._method("getattr", name)
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         value = self.recorder.value_of(self, "conversion to an array")
         return value if dtype is None else value.astype(dtype)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """A function of NumPy's on what tensors are worth; their shapes are known anyway."""
+        if function in (np.shape, np.ndim):
+            return self.shape if function is np.shape else self.ndim
+        reason = f"np.{function.__name__}()"
+        return function(*to_numpy(args, reason), **to_numpy(kwargs, reason))
 
     def held(self) -> Any:
         """The value as an array where it lies: a device's, or one of NumPy."""
@@ -313,13 +332,13 @@ def recorder_of(values: Sequence[Any]) -> Recorder | None:
     return found
 
 
-def to_numpy(value: Any) -> Any:
-    """``value`` with arrays in place of tensors, in lists, tuples and maps too."""
+def to_numpy(value: Any, reason: str = "numpy()") -> Any:
+    """``value`` with arrays in place of tensors, in lists, tuples and maps too; ``reason`` is who asks for them."""
     if isinstance(value, (list, tuple)):
-        return [to_numpy(item) for item in value]
+        return [to_numpy(item, reason) for item in value]
     if isinstance(value, Mapping):
-        return {key: to_numpy(item) for key, item in value.items()}
-    return value.numpy() if isinstance(value, Tensor) else value
+        return {key: to_numpy(item, reason) for key, item in value.items()}
+    return value.recorder.value_of(value, reason) if isinstance(value, Tensor) else value
 
 
 SCRIPTED = "_burnx_scripted"  # a name of code that ``script`` rewrote
@@ -332,6 +351,24 @@ def _calling() -> FrameType:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
         frame = frame.f_back
     return frame
+
+
+def called_name() -> str:
+    """``np.tanh()``: what the innermost code that is not burnx's own calls, as far as its text says."""
+    frame = _calling()
+    place = next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), (None,) * 4)
+    line, last, start, end = place
+    if line is None or line != last:
+        return ""
+    text = linecache.getline(frame.f_code.co_filename, line).encode()[start:end]
+    try:
+        call = ast.parse(text.decode().strip(), mode="eval").body
+    except (SyntaxError, ValueError):
+        return ""
+    match call:
+        case ast.Call(ast.Name() | ast.Attribute() as function):
+            return f"{ast.unparse(function)}()"
+    return ""
 
 
 def is_caller_scripted() -> bool:

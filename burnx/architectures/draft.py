@@ -16,9 +16,9 @@ from burnx.architectures.render import render
 from burnx.architectures.skeleton import make_skeleton
 from burnx.dtype import dtype_name, is_float
 from burnx.errors import UnsupportedError
+from burnx.nn.stored import is_counter
 from burnx.tensor import Array
 
-_COUNTERS: Final = r"(^|\.)num_batches_tracked$"
 DTYPES: Final = ("float16", "bfloat16", "float32", "float64")
 
 
@@ -76,7 +76,7 @@ def draft_of(family: Family, checkpoint: Checkpoint) -> Draft:
     model = make_model(code, "Model")
     kinds = kinds_of(model)
     check_fit(kinds, names, checkpoint, family.title)
-    left = dict(_left_out(arrays, kinds, (*family.ignored, _COUNTERS)))
+    left = dict(_left_out(arrays, kinds, family.ignored))
     check_rest(left, model, checkpoint, family.title)
     out = tuple(names[path] for path in left)
     return Draft(code, family.title, renames, names, dtype, family.title, (), out)
@@ -88,7 +88,7 @@ def _left_out(
     """The tensors that no parameter takes, but for those that are ignored or tied to one that is taken."""
     taken = {_memory(arrays[path]) for path in kinds}
     for path, array in arrays.items():
-        known = path in kinds or any(search(each, path) for each in ignored)
+        known = path in kinds or is_counter(path) or any(search(each, path) for each in ignored)
         if not known and _memory(array) not in taken:
             yield path, array
 

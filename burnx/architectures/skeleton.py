@@ -14,11 +14,10 @@ from burnx.codegen.literal import comment, constant
 from burnx.codegen.names import LOCAL_RESERVED, Names
 from burnx.dtype import dtype_name
 from burnx.nn import Module
-from burnx.nn.stored import renamer
+from burnx.nn.stored import is_counter, renamer
 from burnx.tensor import Array
 
 _RESERVED = frozenset(dir(Module))
-_COUNTER = "num_batches_tracked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +107,7 @@ def _attributes(tree: Tree, path: str, writer: Writer) -> list[str]:
     lines = []
     for name, child in tree.children.items():
         here = f"{path}.{name}" if path else name
-        if name == _COUNTER:
+        if is_counter(name):
             continue
         lines.append(f"self.{_legal(name, here, writer)} = {_expression(child, here, writer)}")
     return lines
@@ -139,7 +138,7 @@ def _expression(tree: Tree, path: str, writer: Writer) -> str:
     if tree.array is not None:
         writer.loose.append(path)
         return _parameter(tree.array)
-    arrays = {name: child.array for name, child in tree.children.items() if name != _COUNTER}
+    arrays = {name: child.array for name, child in tree.children.items() if not is_counter(name)}
     held = {name: array for name, array in arrays.items() if array is not None}
     if len(held) == len(arrays):
         found = layer_expression(path, held)

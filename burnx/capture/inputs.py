@@ -78,12 +78,17 @@ def check_value(name: str, kind: Type, given: Any, sizes: dict[str, int]) -> Any
     if array.size == 0 and isinstance(given, (list, tuple)):
         array = array.astype(kind.dtype)  # an empty list says nothing of a dtype
     check_dtype(name, kind, array.dtype)
-    if array.dtype == string and not all(isinstance(item, str) for item in array.flat):
-        raise InputError(f'input "{name}" is an array of str, which not all of its elements are')
+    check_texts(name, array)
     if kind.shape == () and array.shape == (1,):
         array = array.reshape(())  # NumPy's ascontiguousarray makes this of a scalar
     check_shape(name, kind, array.shape, sizes)
     return array
+
+
+def check_texts(name: str, array: np.ndarray[Any, Any]) -> None:
+    """Raises: InputError if an array of Python's objects has others than texts."""
+    if array.dtype == string and not all(isinstance(item, str) for item in array.flat):
+        raise InputError(f'input "{name}" is an array of str, which not all of its elements are')
 
 
 def _check_placed(
@@ -141,14 +146,32 @@ def check_dtype(name: str, kind: TensorType, dtype: DType) -> None:
         )
 
 
-def match_inputs(names: Sequence[str], inputs: Sequence[Any], taker: str) -> dict[str, Any]:
-    """Inputs that are given by position, by their names.
+def match_inputs(
+    names: Sequence[str],
+    inputs: Sequence[Any],
+    taker: str,
+    named: Mapping[str, Any] | None = None,
+    parameters: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """Inputs that are given by position, and those that are given by name, by their names.
 
-    Raises: InputError if ``taker`` has not as many.
+    ``parameters`` are further names of inputs.  Raises: InputError if ``taker`` has not as many, none of a name, or is
+    given one twice.
     """
     if len(inputs) > len(names):
-        raise InputError(f"{taker} takes {len(names)} inputs, not {len(inputs)}")
-    return dict(zip(names, inputs, strict=False))
+        raise InputError(
+            f"{taker} takes {len(names)} inputs, not {len(inputs)}: {', '.join(names) or 'none'}"
+        )
+    found = dict(zip(names, inputs, strict=False))
+    for key, value in named.items() if named else ():
+        name = key if key in names else (parameters or {}).get(key, "")
+        if not name:
+            listed = ", ".join(input_words(names, parameters or {})) or "none"
+            raise InputError(f'{taker} has no input "{key}"; it has {listed}')
+        if name in found:
+            raise InputError(f'{taker} is given its input "{name}" twice')
+        found[name] = value
+    return found
 
 
 def by_name(

@@ -132,10 +132,10 @@ class LoadedModel:
     def __repr__(self) -> str:
         return f"<loaded {self._graph()!r} on {self.device.name}>"
 
-    def __call__(self, *inputs: Any) -> Any:
-        """Outputs for inputs in the order of the file: one array, or a tuple of several."""
+    def __call__(self, /, *inputs: Any, **named: Any) -> Any:
+        """Outputs for inputs in the order of the file, or by their names: one array, or a tuple of several."""
         names = [entry.name for entry in self.inputs]
-        results = self.results(match_inputs(names, inputs, "the model"))
+        results = self.results(match_inputs(names, inputs, "the model", named))
         return results[0] if len(results) == 1 else tuple(results)
 
     def results(self, inputs: Mapping[str, Any]) -> list[Any]:
@@ -185,21 +185,25 @@ class LoadedModel:
 class Compiled:
     """A module or function that is captured once for each kind of input.
 
-    ``names`` are those of its inputs, in order; where ``weights`` gives other arrays than before, everything is
-    captured anew.  Calls from several threads are independent.
+    ``parameters`` gives the input that a name stands for: inputs have their own names, and those of parameters.
+    Where ``weights`` gives other arrays than before, everything is captured anew; ``label`` names the outputs of what
+    was captured.  Calls from several threads are independent.
     """
 
     def __init__(
         self,
-        names: Sequence[str],
+        parameters: Mapping[str, str],
         capture: Callable[[Mapping[str, Any]], Graph],
         weights: Callable[[], list[Any]],
+        label: Callable[[Graph], Sequence[str]],
         where: Device,
         *,
         title: str = "",
         options: Mapping[str, Any] | None = None,
     ) -> None:
-        self._names, self._capture, self._weights, self.device = names, capture, weights, where
+        self._parameters, self._capture, self._weights = parameters, capture, weights
+        self._names = list(dict.fromkeys(parameters.values()))
+        self._label, self.device = label, where
         self.title, self.options = title, dict(options or {})
         self._seen: list[Any] = []
         self._models: dict[Any, LoadedModel] = {}
@@ -207,10 +211,8 @@ class Compiled:
 
     def to(self, device: str | Device) -> Compiled:
         """The same model, to be captured and run on another device."""
-        where, options = find_device(device), self.options
-        return Compiled(
-            self._names, self._capture, self._weights, where, title=self.title, options=options
-        )
+        parts = (self._parameters, self._capture, self._weights, self._label)
+        return Compiled(*parts, find_device(device), title=self.title, options=self.options)
 
     def __reduce__(self) -> str:
         raise UsageError(
@@ -220,18 +222,30 @@ class Compiled:
     def __repr__(self) -> str:
         return f"<compiled {self.title} on {self.device.name}>"
 
-    def __call__(self, *inputs: Any) -> Any:
+    def __call__(self, /, *inputs: Any, **named: Any) -> Any:
         """What the model gives: a tensor, or a tuple of several."""
-        named = match_inputs(self._names, inputs, "what was compiled")
+        model, results = self._run(inputs, named)
+        pairs = zip(model.graph.outputs, results, strict=True)
+        tensors = [_as_tensor(value.type, result) for value, result in pairs]
+        return tensors[0] if len(tensors) == 1 else tuple(tensors)
+
+    def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """Outputs by name, as a loaded model gives them; those that nobody named are output, or output_0 and so on."""
+        check_names(inputs, "what run() takes")
+        model, results = self._run((), inputs)
+        return dict(zip(self._label(model.graph), results, strict=True))
+
+    def _run(
+        self, inputs: Sequence[Any], named: Mapping[str, Any]
+    ) -> tuple[LoadedModel, list[Any]]:
+        matched = match_inputs(self._names, inputs, self.title, named, self._parameters)
         given = {
             name: to_numpy(enter(name, value, self.device))
-            for name, value in named.items()
+            for name, value in matched.items()
             if value is not None
         }
         model = self._model(given)
-        pairs = zip(model.graph.outputs, model.results(given), strict=True)
-        tensors = [_as_tensor(value.type, result) for value, result in pairs]
-        return tensors[0] if len(tensors) == 1 else tuple(tensors)
+        return model, model.results(given)
 
     def _model(self, given: Mapping[str, Any]) -> LoadedModel:
         weights = self._weights()

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+import burnx.ops
 from burnx.builder import Operators
 from burnx.errors import ShapeError, TraceError, located
 from burnx.graph import Graph, Node, Value, constant_value
@@ -18,8 +19,9 @@ from burnx.ops import find
 from burnx.ops import operators as all_operators
 from burnx.ops.infer import infer_outputs
 from burnx.ops.operator import Operator
+from burnx.ops.other_names import spelling
 from burnx.shape import Dim, Expr, Shape, symbol, symbol_name, symbols
-from burnx.tensor import AMBIENT, Array, Tensor, caller, is_caller_scripted
+from burnx.tensor import AMBIENT, Array, Tensor, called_name, caller, is_caller_scripted
 from burnx.types import TensorType, Type
 
 _PLAIN = "put @burnx.script on the function, or use burnx.cond, burnx.loop, burnx.scan or ops.where"
@@ -27,6 +29,20 @@ _SCRIPTED = (
     "@burnx.script captures if, while, for, and, or, not and if else, nothing else that decides; "
     "use these, burnx.cond, burnx.loop, burnx.scan or ops.where"
 )
+_ONE = (
+    "keep it a tensor of one element, which arithmetic, indices, operators and, under @burnx.script, range() take; "
+    "sizes are known: x.shape[0]"
+)
+_INSTEAD = {
+    "numpy()": "compute with the tensor itself, by its methods and burnx.ops; numpy() is for what a model has given",
+    "item()": _ONE,
+    "int()": _ONE,
+    "float()": _ONE,
+    "conversion to an array": "it is a tensor already, which operators take",
+    "an index": "indices of tensors, ops.gather and, under @burnx.script, range() take a tensor; burnx.stack makes one of a list",
+}
+# what functions of NumPy's and math's begin with
+_CONVERSIONS = ("conversion to an array", "int()", "float()")
 
 
 @dataclass(slots=True, eq=False)
@@ -172,9 +188,11 @@ class GraphRecorder:
             return value.array
         if value.known is not None and not _has_dims(value.known):
             return value.known
+        if reason in _CONVERSIONS:
+            reason = called_name() or reason
         raise TraceError(
             f"{caller()}: {reason} needs the value of a tensor, which is not known while a model is captured; "
-            + (_SCRIPTED if is_caller_scripted() else _PLAIN)
+            + _instead_of(reason)
         )
 
     # ---------------------------------------------------------------- sizes as tensors
@@ -296,6 +314,18 @@ def _recorded_once(
     if key not in recorder.shared:
         recorder.shared[key] = recorder.record(operator, values, attributes, wanted)
     return recorder.shared[key]
+
+
+def _instead_of(reason: str) -> str:
+    """What to write instead of what needs the value of a tensor."""
+    if reason == "a decision":
+        return _SCRIPTED if is_caller_scripted() else _PLAIN
+    if reason in _INSTEAD:
+        also = f"; {_SCRIPTED}" if is_caller_scripted() and _INSTEAD[reason] is _ONE else ""
+        return _INSTEAD[reason] + also
+    name = reason.removesuffix("()").rpartition(".")[2]
+    found = spelling(name, dir(burnx.ops))
+    return f"write {found}" if found else _INSTEAD["numpy()"]
 
 
 def _has_dims(known: Array) -> bool:

@@ -27,7 +27,7 @@ from burnx.capture.flow import current_recorder
 from burnx.capture.over import Range, Source, over, source_of
 from burnx.capture.recorder import GraphRecorder
 from burnx.capture.repeated import for_each, is_stopped_by_a_tensor, probed, repeat
-from burnx.errors import ShapeError, TraceError
+from burnx.errors import DecisionError, ShapeError, TraceError
 from burnx.ops import find
 from burnx.tensor import Tensor
 from burnx.types import TensorType
@@ -57,21 +57,17 @@ def plain(place: str, word: str, reason: str, value: Any) -> Any:
         with suppress(TraceError):
             return bool(value)
     if isinstance(value, (Tensor, Items)) or source_of(value) is not None:
-        raise _Refused(
+        raise DecisionError(
             f"{place}: this {word} cannot be captured for a tensor, because {reason}; "
             f"{_ADVICE[word]}"
         )
     return value
 
 
-class _Refused(TraceError):
-    """A tensor decides where it cannot: no handler of the function that is captured takes this."""
-
-
 def unless_refused() -> None:
     """Stands first in every handler: what was refused goes on to the caller."""
     error = sys.exception()
-    if isinstance(error, _Refused):
+    if isinstance(error, DecisionError):
         raise error
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from burnx.codegen.attributes import kept_attributes
-from burnx.codegen.constants import FLOW, literal_input
+from burnx.codegen.constants import FLOW, literal_input, literal_result
 from burnx.codegen.dim_names import Source, named_sizes, write_sizes
 from burnx.codegen.dims import type_text
 from burnx.codegen.expressions import call, group, name, text
@@ -53,8 +53,9 @@ _NEUTRAL = re.compile(r"x(_\d+)?$")
 class Context:
     """What the statements of one class need to know of the rest of the source.
 
-    ``families`` are inputs and outputs that are one thing many times; ``kept`` are the constants that are parameters, ``results`` what the outputs of a model of several are called,
-    ``flow`` collects the functions of burnx that control flow uses.
+    ``families`` are inputs and outputs that are one thing many times; ``kept`` are the constants that are parameters,
+    ``results`` what the outputs of a model of several are called.  ``flow`` collects the functions of burnx that control
+    flow uses, ``read`` what statements read for themselves, not only to hand it to a module.
     """
 
     places: Places
@@ -64,6 +65,7 @@ class Context:
     lists: Mapping[Path, int]
     owner: Path
     flow: set[str]
+    read: set[Value]
 
 
 @dataclass(slots=True)
@@ -135,11 +137,12 @@ class Block:
 
             if write_flow(self, item):
                 return
-        expr = self.item(item)
-        dying = self.read(self.leaves(item))
         used = [self.left[value] > 0 for value in writes(item)]
         if not any(used) and not isinstance(item, ModuleCall):
+            self.read(self.leaves(item))
             return
+        expr = self.item(item)
+        dying = self.read(self.leaves(item))
         targets: list[ast.expr] = []
         several = self._family(item) if all(used) else None
         for value, is_used in zip(writes(item), used, strict=True):
@@ -272,6 +275,14 @@ class Block:
     # ---------------------------------------------------------------- expressions
     def value(self, value: Value, node: Node | None = None, place: int = 0) -> ast.expr:
         """A value where it is used: a variable, an expression in place, an attribute or a literal."""
+        self.context.read.add(value)
+        return self._found(value, node, place)
+
+    def given(self, item: Item, value: Value) -> ast.expr:
+        """A value that a module or layer is called with."""
+        return self._found(value) if isinstance(item, ModuleCall) else self.value(value)
+
+    def _found(self, value: Value, node: Node | None = None, place: int = 0) -> ast.expr:
         if value in self.env:
             return name(self.env[value])
         if value in self.in_place:
@@ -280,17 +291,18 @@ class Block:
             return write_sizes(self, value, node, place)
         if value in self.context.kept:
             return self_path(self.context, self.context.places.constants[value])
-        if node is not None and (literal := literal_input(node, place)) is not None:
+        literal = literal_result(value) if node is None else literal_input(node, place)
+        if literal is not None:
             return literal
         raise KeyError(value)
 
     def item(self, item: Item) -> ast.expr:
         """The call that an item is."""
         if isinstance(item, ModuleCall):
-            args = [self.value(value) for value in item.inputs]
+            args = [self.given(item, value) for value in item.inputs]
             return call(self_path(self.context, item.path), *self.unpacked(args))
         if isinstance(item, LayerCall):
-            return self._layer(item)
+            return _layer_call(self, item)
         if item.node.operator in FLOW:
             from burnx.codegen.flow import flow_call
 
@@ -301,20 +313,16 @@ class Block:
             None if value is None else self.value(value, item.node, place)
             for place, value in enumerate(item.node.inputs)
         ]
-        held = {
-            key: self_path(self.context, self.context.places.constants[value])
-            for key, value in kept_attributes(item.node)
-        }
+        held = {key: self.value(value) for key, value in kept_attributes(item.node)}
         return spell(item.node, self.unpacked(given), held)
 
-    def _layer(self, item: LayerCall) -> ast.expr:
-        args = [
-            constant(None) if value is None else self.value(value) for value in item.layer.inputs
-        ]
-        count = item.layer.outputs
-        usual = {"LSTM": 3, "DynamicQuantLSTM": 3, "GRU": 2, "RNN": 2}.get(item.layer.kind)
-        options = {} if count in (None, usual) else {"outputs": constant(count)}
-        return call(self_path(self.context, item.path), *args, **options)
+
+def _layer_call(block: Block, item: LayerCall) -> ast.expr:
+    args = [constant(None) if value is None else block.value(value) for value in item.layer.inputs]
+    count = item.layer.outputs
+    usual = {"LSTM": 3, "DynamicQuantLSTM": 3, "GRU": 2, "RNN": 2}.get(item.layer.kind)
+    options = {} if count in (None, usual) else {"outputs": constant(count)}
+    return call(self_path(block.context, item.path), *args, **options)
 
 
 def _has_graphs(item: Item) -> bool:

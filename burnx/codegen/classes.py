@@ -63,6 +63,7 @@ class Classes:
     names: Names = field(default_factory=lambda: Names(LOCAL_RESERVED))
     sequences: set[Path] = field(default_factory=set)
     flow: set[str] = field(default_factory=set)
+    read: set[Value] = field(default_factory=set)
 
     def define(self, items: Iterable[Item]) -> None:
         """Make the classes of all module calls among and below ``items``, those inside of others first."""
@@ -131,7 +132,7 @@ class Classes:
     def context(self, owner: Path) -> Context:
         """What the statements of the class at a path need to know."""
         known = (self.places, self.kept, self.results, self.families, self.lists)
-        return Context(*known, owner, self.flow)
+        return Context(*known, owner, self.flow, self.read)
 
     def _parameters(self, item: ModuleCall, block: Block) -> list[str]:
         """The parameters of ``forward``, which become variables of ``block``."""

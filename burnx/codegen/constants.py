@@ -51,6 +51,14 @@ def literal_input(node: Node, place: int) -> ast.expr | None:
     return constant(array)
 
 
+def literal_result(value: Value) -> ast.expr | None:
+    """A constant that a branch or a turn of a loop gives as a literal, where that is short."""
+    array = value.array
+    if array is None or array.dtype.kind not in "iufb" or not _is_small(value):
+        return None
+    return _explicit(array)
+
+
 def _explicit(array: np.ndarray[Any, Any]) -> ast.Call | None:
     """``ops.array(...)``, which says its dtype; shapes that nested lists cannot say are left to the weights."""
     if np.asarray(array.tolist()).shape != array.shape:

@@ -30,7 +30,7 @@ def write_loop(block: Block, run: Run | Growth | Round) -> None:
 def _run(block: Block, run: Run) -> None:
     """``for block in self.blocks: x = block(x)``"""
     first, last = run.calls[0], run.calls[-1]
-    start = block.value(inputs_of(first)[run.place])
+    start = block.given(first, inputs_of(first)[run.place])
     later = [value for each in run.calls[1:] for value in inputs_of(each) if value in block.env]
     dying = block.read([*block.leaves(first), *later])
     (value,) = writes(last)
@@ -43,7 +43,7 @@ def _run(block: Block, run: Run) -> None:
         block.statements.append(Assign(name(chosen), start))
     each_name = block.free_name(word, set(), chosen)
     args = [
-        name(chosen) if place == run.place else block.value(each)
+        name(chosen) if place == run.place else block.given(first, each)
         for place, each in enumerate(inputs_of(first))
     ]
     body = Assign(name(chosen), call(each_name, *args), _note(run))
@@ -53,7 +53,7 @@ def _run(block: Block, run: Run) -> None:
 
 def _grow(block: Block, run: Growth) -> None:
     """``for layer in self.layers: features = [*features, layer(*features)]``"""
-    start = [block.value(value) for value in run.calls[0].inputs]
+    start = [block.given(run.calls[0], value) for value in run.calls[0].inputs]
     block.read([value for each in run.calls for value in each.inputs])
     chosen = block.free_name("features", set())
     each_name = block.free_name(singular(run.path[-1]), set(), chosen)
@@ -72,7 +72,7 @@ def _round(block: Block, run: Round) -> None:
         for each in run.calls:
             block.statement(each)
         return
-    start = block.value(first.inputs[run.carried])
+    start = block.given(first, first.inputs[run.carried])
     later = [value for each in run.calls[1:] for value in each.inputs if value in block.env]
     dying = block.read([*block.leaves(first), *later])
     carried = last.outputs[run.given]
@@ -148,7 +148,7 @@ class _Turning:
             if place == run.carried:
                 continue
             if len(set(values)) == 1:
-                fixed[place] = block.value(values[0])
+                fixed[place] = block.given(run.calls[0], values[0])
                 continue
             member = _member([block.env.get(value, "") for value in values])
             if member is None:

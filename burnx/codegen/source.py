@@ -10,8 +10,8 @@ from typing import Any
 from burnx.codegen.attributes import keep_attributes, kept_attributes
 from burnx.codegen.block import Block
 from burnx.codegen.classes import Classes, returned
-from burnx.codegen.constants import literal_input
-from burnx.codegen.dims import dim_text, type_text
+from burnx.codegen.constants import literal_input, literal_result
+from burnx.codegen.dims import type_text
 from burnx.codegen.expressions import call, compare, group, name
 from burnx.codegen.families import Family, every_member, find_families
 from burnx.codegen.flow_statements import decorators
@@ -23,13 +23,12 @@ from burnx.codegen.placing import Places, place_constants
 from burnx.codegen.resizing import resource_sizes
 from burnx.codegen.roles import plain_word
 from burnx.codegen.selfpath import self_path
-from burnx.dtype import DType, dtype_name
-from burnx.errors import UnsupportedError
 from burnx.graph import Graph, Node, Value, constant_value
+from burnx.nn.declared import entry_of
 from burnx.structure.scopes import Scopes, read_scopes
 from burnx.structure.tree import Call as ModuleCall
 from burnx.structure.tree import Item, LayerCall, Op, build_tree, with_inside
-from burnx.types import MapType, OptionalType, SequenceType, TensorType, Type
+from burnx.types import Type
 
 LONGEST_DIM = 50  # characters of a dimension that the head of a file says
 IMPORTED = frozenset({"Input", "Output", "Tensor", "nn", "ops"})
@@ -51,21 +50,36 @@ def make_source(
     resource_sizes(graph)
     scopes = Scopes() if flat else read_scopes(graph.nodes)
     keep_attributes(graph, scopes)
-    root = build_tree(graph, scopes, flat)
-    defaults = {value: constant_value(array, value.name) for value, array in graph.defaults.items()}
-    kept = kept_constants(graph, root) | set(defaults.values())
-    fixed = [value for value in graph.outputs if value.is_constant]
-    places = place_constants(root, kept, scopes, [*defaults.values(), *fixed])
-    classes = Classes(places, kept, scopes.classes, _results(graph), _families(graph))
-    classes.names.take(class_name)
-    classes.define(root.items)
-    weights = tuple(_weights(places))
-    model = _model(graph, root, classes, class_name, defaults)
+    classes, model, unread = _written(graph, scopes, class_name, flat, frozenset())
+    if unread:
+        classes, model, _ = _written(graph, scopes, class_name, flat, unread)
+    weights = tuple(_weights(classes.places))
     definitions = (*classes.definitions.values(), model)
     code = plain_text((*_weights_file(file, weights), *definitions))
     imports = f"from burnx import {', '.join(sorted(_names(code) & IMPORTED | classes.flow))}\n"
     head = docstring(_describe(graph, origin, class_name, weights))
     return Source(formatted(head + imports + code), weights, len(classes.definitions) + 1)
+
+
+def _written(
+    graph: Graph, scopes: Scopes, title: str, flat: bool, left_out: frozenset[Value]
+) -> tuple[Classes, Class, frozenset[Value]]:
+    """The classes, that of the model, and the parameters that no statement reads: these are for another attempt.
+
+    Which constants a loop or branch reads is only known when it is written: one that is always entered has no test.
+    """
+    root = build_tree(graph, scopes, flat)
+    defaults = {value: constant_value(array, value.name) for value, array in graph.defaults.items()}
+    own = [*defaults.values(), *(value for value in graph.outputs if value.is_constant)]
+    kept = kept_constants(graph, root).union(own) - left_out
+    places = place_constants(root, kept, scopes, own)
+    classes = Classes(places, kept, scopes.classes, _results(graph), _families(graph))
+    classes.names.take(title)
+    classes.define(root.items)
+    model = _model(graph, root, classes, title, defaults)
+    layers = (item for item in _items(root) if isinstance(item, LayerCall))
+    fields = {value for item in layers for value in item.layer.fields.values()}
+    return classes, model, frozenset(kept - classes.read - fields - set(own))
 
 
 def _results(graph: Graph) -> dict[Value, str]:
@@ -121,7 +135,7 @@ def _not_literal(node: Node) -> Iterator[Value]:
             yield value
     yield from (value for _, value in kept_attributes(node))
     for graph in node.subgraphs():
-        yield from (value for value in graph.outputs if value.is_constant)
+        yield from (v for v in graph.outputs if v.is_constant and literal_result(v) is None)
         for inner in graph.nodes:
             yield from _not_literal(inner)
 
@@ -235,34 +249,10 @@ def _all_of(family: Family, kind: str) -> list[ast.expr]:
 def _declaration(
     kind: str, label: ast.expr, described: Type, options: Mapping[str, ast.expr]
 ) -> ast.expr:
-    words: list[str] = []
-    while isinstance(described, (SequenceType, OptionalType)):
-        words.append("sequence" if isinstance(described, SequenceType) else "optional")
-        described = described.element
-    if isinstance(described, MapType):
-        words += ["map", dtype_name(_scalar(described.value))]
-        args = (label, constant(dtype_name(described.key)), constant(None))
-    else:
-        args = (label, constant(dtype_name(described.dtype)), constant(_dims(described)))
-    extra = {"kind": constant("(".join(words) + ")" * (len(words) - 1))} if words else {}
+    entry = entry_of("", described)
+    args = (label, constant(entry.dtype), constant(entry.dims))
+    extra = {"kind": constant(entry.kind)} if entry.kind != "tensor" else {}
     return call(kind, *args, **options, **extra)
-
-
-def _scalar(kind: Type) -> DType:
-    """The dtype of a map's values.
-
-    Raises: UnsupportedError if they are more than numbers and strings.
-    """
-    if isinstance(kind, TensorType):
-        return kind.dtype
-    raise UnsupportedError(f"source has maps to numbers and strings only, not to {kind}")
-
-
-def _dims(kind: TensorType) -> tuple[int | str | None, ...] | None:
-    if kind.shape is None:
-        return None
-    texts = [dim if isinstance(dim, int) else dim_text(dim) for dim in kind.shape]
-    return tuple(None if isinstance(text, str) and "?" in text else text for text in texts)
 
 
 # ------------------------------------------------------------------------------- the head of the file

@@ -13,17 +13,16 @@ from burnx.capture.inputs import (
     check_dtype,
     check_shape,
     check_value,
-    input_words,
     match_inputs,
     parse_dim,
 )
 from burnx.capture.lazy import default_recorder, tensor
-from burnx.dtype import parse_dtype
-from burnx.errors import InputError
+from burnx.dtype import dtype_name, parse_dtype
+from burnx.errors import InputError, UnsupportedError
 from burnx.graph import Value
 from burnx.nn.module import Input, Module, Output, device_of
 from burnx.runtime.device import enter
-from burnx.shape import Dim, symbol
+from burnx.shape import Dim, symbol, symbols
 from burnx.tensor import Tensor, to_numpy
 from burnx.types import MapType, OptionalType, SequenceType, TensorType, Type
 
@@ -46,6 +45,33 @@ def declared_type(entry: Input | Output) -> Type:
     return kind
 
 
+def entry_of(name: str, kind: Type) -> Output:
+    """The declaration of an output of a type; a size without a name is None.
+
+    Raises: UnsupportedError for a map to more than numbers and strings.
+    """
+    words: list[str] = []
+    while isinstance(kind, SequenceType | OptionalType):
+        words.append("sequence" if isinstance(kind, SequenceType) else "optional")
+        kind = kind.element
+    dtype, dims = kind.key if isinstance(kind, MapType) else kind.dtype, None
+    if isinstance(kind, MapType):
+        if not isinstance(kind.value, TensorType):
+            raise UnsupportedError(f"maps go to numbers and strings only, not to {kind.value}")
+        words += ["map", dtype_name(kind.value.dtype)]
+    elif kind.shape is not None:
+        dims = tuple(map(_declared_dim, kind.shape))
+    return Output(
+        name, dtype_name(dtype), dims, "(".join(words) + ")" * (len(words) - 1) or "tensor"
+    )
+
+
+def _declared_dim(dim: Dim | None) -> int | str | None:
+    if dim is None or isinstance(dim, int):
+        return dim
+    return None if any(name.startswith("_") for name in symbols(dim)) else str(dim)
+
+
 def _dim(entry: Input | Output, axis: int, dim: int | str | None) -> Dim:
     if dim is None:
         return symbol(f"_{entry.name}_{axis}")
@@ -65,18 +91,9 @@ def check_call(
     Raises: InputError if a name, dtype or shape is not what it declares.
     """
     entries = {parameter_name(entry): entry for entry in type(module).inputs}
-    given = match_inputs(list(entries), args, type(module).__name__)
-    named = []
-    for called, value in kwargs.items():
-        name = _parameter_of(called, entries)
-        if name not in entries:
-            raise InputError(
-                f'{type(module).__name__} has no input "{called}"; it has {_words(entries)}'
-            )
-        if name in given:
-            raise InputError(f'{type(module).__name__} is given its input "{called}" twice')
-        given[name] = value
-        named.append(name)
+    others = {entry.name: name for name, entry in entries.items() if entry.name != name}
+    given = match_inputs(list(entries), args, type(module).__name__, kwargs, others)
+    named = list(given)[len(args) :]
     sizes: dict[str, int] = {}
     where = device_of(module)
     for name, value in given.items():
@@ -87,20 +104,6 @@ def check_call(
         return [checked[name] for name in entries], {}
     names = list(entries)[: len(args)]
     return [checked[name] for name in names], {name: checked[name] for name in named}
-
-
-def _words(entries: Mapping[str, Input]) -> str:
-    """The inputs with their parameters, as an error lists them."""
-    names = [entry.name for entry in entries.values()]
-    others = {key: entry.name for key, entry in entries.items() if key not in names}
-    return ", ".join(input_words(names, others)) or "none"
-
-
-def _parameter_of(name: str, entries: Mapping[str, Input]) -> str:
-    """The parameter that a name stands for: itself, or that of the input which is called so."""
-    if name in entries:
-        return name
-    return next((key for key, entry in entries.items() if entry.name == name), name)
 
 
 @lru_cache(maxsize=256)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from burnx.capture.lazy import recorder_on, tensor
 from burnx.checkpoints import open_tensors
 from burnx.errors import CallError, WeightsError
 from burnx.nn.parameter import Parameter
-from burnx.nn.stored import Remap, names_in, under_original_names
+from burnx.nn.stored import Remap, is_counter, names_in, under_original_names
 from burnx.runtime.device import Device, find_device
 from burnx.tensor import AMBIENT, Array, Tensor
 from burnx.weights import save_weights
@@ -65,7 +66,7 @@ class Module:
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         raise CallError(f"{type(self).__name__} has no forward")
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if AMBIENT.get() is not None:
             return self.forward(*args, **kwargs)
         where: Device | None = vars(self).get(_WHERE)
@@ -125,12 +126,21 @@ class Module:
         """A new module with weights from a file, by default ``WEIGHTS`` beside the file of its class.
 
         One without parameters needs no file, and one that was cut leaves the rest of the file.  Without ``strict``
-        a layer that is new or changed keeps its fresh weights.  Raises: WeightsError if weights are missing,
-        damaged or of another shape.
+        a layer that is new or changed keeps its fresh weights, and a warning lists what did not fit.  Raises:
+        WeightsError if weights are missing, damaged or of another shape.
         """
         module = cls()
-        if path is not None or any(True for _ in module.parameters()):
-            module.load_weights(path if path is not None else weights_beside(cls), strict=strict)
+        if path is None and not any(True for _ in module.parameters()):
+            return module
+        path = weights_beside(cls) if path is None else path
+        report = module.load_weights(path, strict=strict)
+        if report and not strict:
+            warnings.warn(
+                _misfits(path, cls.__name__, report) + "\nload_weights(path, strict=False) gives "
+                "these lines; what is missing or mismatched has fresh weights",
+                UserWarning,
+                stacklevel=2,
+            )
         return module
 
     def load_weights(
@@ -140,13 +150,16 @@ class Module:
 
         The file is safetensors, PyTorch's (tensors only, no code is run) or an index of shards; it is mapped, not
         copied.  ``remap`` turns names of the file into names of parameters: a function, or a mapping of names or
-        regular expressions to what replaces them; by default the ``REMAP`` beside the class, if there is one.
+        regular expressions to what replaces them; by default the ``REMAP`` beside the class, if there is one.  The
+        counters that PyTorch keeps beside a batch norm say nothing to a model that only runs, and are left aside.
         Raises: WeightsError listing those lines, if ``strict`` and a parameter is left without weights.
         """
         weights = open_tensors(path)
         wanted = dict(self.named_parameters())
         names = names_in(weights, remap_beside(type(self)) if remap is None else remap)
-        surplus = [f"unexpected: {name}" for name in names if name not in wanted]
+        surplus = [
+            f"unexpected: {name}" for name in names if name not in wanted and not is_counter(name)
+        ]
         problems: list[str] = []
         for name, parameter in wanted.items():
             if name not in names:
@@ -159,8 +172,7 @@ class Module:
             parameter.original = names[name] if names[name] != name else ""
         if strict and problems:
             raise WeightsError(
-                f"weights in {str(path)!r} do not fit {type(self).__name__}:\n  "
-                + "\n  ".join(surplus + problems)
+                _misfits(path, type(self).__name__, surplus + problems)
                 + "\nload(strict=False) leaves fresh weights where none fit"
             )
         return surplus + problems
@@ -183,6 +195,10 @@ class Module:
     def __str__(self) -> str:
         """What it is made of, a line each."""
         return "\n".join([repr(self), *_inside(self, "  ")])
+
+
+def _misfits(path: str | Path, name: str, lines: Iterable[str]) -> str:
+    return "\n  ".join([f"weights in {str(path)!r} do not fit {name}:", *lines])
 
 
 def _inside(module: Module, indent: str) -> Iterator[str]:

@@ -12,6 +12,12 @@ from burnx.tensor import Array
 
 Remap = Mapping[str, str] | Callable[[str], str]
 ORIGINAL_NAMES = "burnx.names"
+_COUNTER = "num_batches_tracked"
+
+
+def is_counter(name: str) -> bool:
+    """Whether a tensor of a checkpoint is a count of training steps, which no model that only runs reads."""
+    return name.rpartition(".")[2] == _COUNTER
 
 
 def under_original_names(

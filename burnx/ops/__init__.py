@@ -16,7 +16,7 @@ from burnx.builder import Operators
 from burnx.errors import UnsupportedError
 from burnx.ops import operator as _operator
 
-_NOT_FAMILIES = {"operator", "domain", "kinds", "infer", "methods", "re2_syntax"}
+_NOT_FAMILIES = {"operator", "domain", "kinds", "infer", "methods", "re2_syntax", "other_names"}
 
 
 @lru_cache(maxsize=1)
@@ -157,10 +157,9 @@ def __getattr__(name: str) -> Any:
     if name in _modules():
         raise AttributeError(f"burnx.ops has not imported {name!r}")
     if name.startswith("_") or name not in _names():
-        from difflib import get_close_matches
+        from burnx.ops.other_names import suggestion
 
-        close = [] if name.startswith("_") else get_close_matches(name, _names(), 1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
+        hint = "" if name.startswith("_") else suggestion(name, _names(), _names())
         raise AttributeError(f"burnx.ops has no operator {name!r}{hint}")
     return _names()[name]
 

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+import burnx.ops
 from burnx.dtype import dtype_name
 from burnx.errors import DTypeError, ShapeError, TraceError
 from burnx.ops import arithmetic, conversion, logic, movement
 from burnx.ops.operator import fitting, table
+from burnx.ops.other_names import METHOD_NAMES, suggestion
 from burnx.shape import Expr
 from burnx.tensor import Tensor, caller
 
@@ -96,6 +98,11 @@ def _power_of(x: Tensor, base: Any) -> Tensor:
     if not isinstance(base, (np.ndarray, np.generic, Tensor)):
         base = fitting(np.asarray(base), x.dtype, "pow")
     return arithmetic.pow(base, x)
+
+
+def _getattr(x: Tensor, name: str) -> Any:
+    hint = suggestion(name, METHOD_NAMES, dir(burnx.ops))
+    raise AttributeError(f"a tensor has no {name!r}{hint}", name=name)
 
 
 def _setitem(x: Tensor, index: Any, value: Any) -> None:
@@ -241,6 +248,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "not_equal": _not_equal,
     "getitem": _getitem,
     "setitem": _setitem,
+    "getattr": _getattr,
     "reshape": _reshape,
     "transpose": _transpose,
     "swapaxes": _swapaxes,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import models
 import pytest
-from source_checks import passes_tools
+from source_checks import passes_tools, unread_parameters
 
 import burnx
 
@@ -77,3 +77,9 @@ def test_source_is_as_before(
 @pytest.mark.long
 def test_the_source_of_every_model_passes_the_tools(sources: dict[str, Path]) -> None:
     passes_tools(list(sources.values()))
+
+
+@pytest.mark.long
+def test_the_source_of_every_model_reads_all_its_parameters(sources: dict[str, Path]) -> None:
+    unread = {name: unread_parameters(path.read_text()) for name, path in sources.items()}
+    assert {name: found for name, found in unread.items() if found} == {}

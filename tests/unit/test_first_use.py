@@ -290,7 +290,9 @@ def test_output_that_is_not_declared_gets_a_name(tmp_path: Path) -> None:
         "    outputs = (Output('y', 'float32', (3,)),)\n"
         "    def forward(self, x): return x, x + 1\n"
     )
-    assert list(burnx.load(source).run({"x": X})) == ["y", "output_1"]
+    with pytest.warns(UserWarning, match=r'add Output\("output_1", "float32", \(3,\)\)'):
+        loaded = burnx.load(source)
+    assert list(loaded.run({"x": X})) == ["y", "output_1"]
 
 
 class Tied(nn.Module):

@@ -125,8 +125,9 @@ X = np.array([-1, -2, -3, -1], np.float32)
     ],
 )
 def test_a_tensor_does_not_decide_this(model: Any, reason: str) -> None:
-    with pytest.raises(BurnxError, match=reason):
+    with pytest.raises(BurnxError, match=reason) as caught:
         burnx.compile(model, "reference")(X)
+    assert vars(burnx.errors)[caught.type.__name__] is caught.type  # people can catch it
 
 
 @pytest.mark.parametrize("model", [asserts, assigns_between, leaves_out, matches, counts])

@@ -11,9 +11,11 @@ import onnx.parser
 import onnxruntime
 import pytest
 from random_flow import random_flow
+from source_checks import unread_parameters
 
 import burnx
 from burnx.exporter.onnx_model import export_model
+from burnx.nn.sources import load_network
 
 HEAD = '<ir_version: 9, opset_import: ["" : 18]>\n'
 LOOP = "agraph (float[3] x, int64 n) => (float[3] y, float[K, 3] ys) <bool yes = {1}> {%s}"
@@ -68,9 +70,11 @@ def example(value: Any, n: int) -> np.ndarray[Any, Any]:
     return np.asarray(whole, dtype)
 
 
-def check_source(text: str, tmp_path: Path, number: int = 0) -> str:
-    """The source of a model, which runs and is exported as the model itself."""
+def check_source(text: str, tmp_path: Path, number: int = 0, scope: str = "") -> str:
+    """The source of a model, which runs and is exported as the model itself; all nodes but the last are of ``scope``."""
     model = onnx.parser.parse_model(text)
+    for node in model.graph.node[:-1] if scope else ():
+        node.name = f"/{scope}{'/linear' * (node.op_type == 'MatMul')}/{node.op_type}"
     path, source = tmp_path / f"flow_{number}.onnx", tmp_path / f"flow_{number}.py"
     onnx.save(model, path)
     burnx.import_onnx(path, source)
@@ -83,6 +87,7 @@ def check_source(text: str, tmp_path: Path, number: int = 0) -> str:
         for results in (made.run(inputs).values(), back.run(None, inputs)):
             for result, value in zip(results, expected, strict=True):
                 np.testing.assert_allclose(result, value, rtol=1e-4, atol=1e-5)
+    assert unread_parameters(source.read_text()) == set()
     return source.read_text()
 
 
@@ -96,6 +101,72 @@ def test_source_of_a_loop_or_branch(said: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_source_of_random_flow(seed: int, tmp_path: Path) -> None:
     check_source(random_flow(seed), tmp_path, seed)
+
+
+# what branches give is a constant: a short one stands there, and what nobody reads is no parameter
+GIVEN = """agraph (float[1, 2] x, bool p) => (float[1, 2] y)
+<bool no = {0}, float[1, 2] w = {1.5, 2.5}, float[1, 2] v = {2.5, 3.5}, float[2, 2] m = {1.0, 2.0, 3.0, 4.0}> {
+    k = MatMul (x, m)
+    q, z = If (p) <then_branch = g () => (THEN) {a = Neg (k)}, else_branch = g () => (ELSE) {b = Abs (k) c = Not (p)}>
+    y = END
+}"""
+CONSTANTS = {
+    "ops.array(False": ("float[1, 2] a, bool no", "float[1, 2] b, bool c", "Where (z, q, x)"),
+    "= self.w": ("float[1, 2] w, bool no", "float[1, 2] b, bool c", "Sub (q, x)"),
+    "= -": ("float[1, 2] a, float[1, 2] w", "float[1, 2] b, float[1, 2] v", "Add (q, x)"),
+}
+
+
+@pytest.mark.parametrize("scope", ["", "block"])
+@pytest.mark.parametrize("said", CONSTANTS)
+def test_a_constant_of_a_branch_is_written_where_it_is_read(
+    said: str, scope: str, tmp_path: Path
+) -> None:
+    text = GIVEN
+    for word, part in zip(("THEN", "ELSE", "END"), CONSTANTS[said], strict=True):
+        text = text.replace(word, part)
+    source = check_source(HEAD + text, tmp_path, scope=scope)
+    assert said in source
+    assert ("nn.Parameter" in source) is ("self" in said)
+    assert ("class Block" in source) is (scope == "block")
+
+
+class Decoder(burnx.nn.Module):
+    """A loop that is left early, with a mask of bools."""
+
+    def __init__(self) -> None:
+        self.step = burnx.nn.Linear(8, 8)
+
+    @burnx.script
+    def forward(self, x: burnx.Tensor, mask: burnx.Tensor, n: burnx.Tensor) -> Any:
+        states = []
+        going = x.max() < 100
+        for _ in range(n):
+            x = burnx.ops.where(mask, self.step(x), x)
+            if x.max() > 1:
+                x = x / 2
+            states.append(x)
+        while going and x.max() < 5:
+            x = x + 1
+            if x.min() > 3:
+                going = False
+        return x, burnx.stack(states)
+
+
+def test_what_burnx_exported_comes_back_without_unread_parameters(tmp_path: Path) -> None:
+    net, x = Decoder(), np.linspace(-1, 1, 16, dtype=np.float32).reshape(2, 8)
+    inputs = {"x": x, "mask": x > -0.5, "n": np.array(3)}
+    expected = [each.numpy() for each in net(*inputs.values())]
+    path = tmp_path / "decoder.onnx"
+    burnx.export_onnx(net, inputs, path)
+    for number in range(2):
+        source = tmp_path / f"decoder_{number}.py"
+        burnx.import_onnx(path, source)
+        assert "nn.Parameter" not in source.read_text()
+        made = burnx.load(source)
+        for found, value in zip(made.run(inputs).values(), expected, strict=True):
+            np.testing.assert_allclose(found, value, rtol=1e-5)
+        burnx.export_onnx(load_network(source), inputs, path)
 
 
 def test_generated_source_is_edited_by_hand(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import builtins
 from pathlib import Path
 
 import pytest
-from source_checks import passes_tools
+from source_checks import passes_tools, unread_parameters
 
 FILES = sorted((Path(__file__).parent.parent / "golden").glob("*.py"))
 
@@ -28,3 +28,8 @@ def test_no_variable_hides_a_builtin(path: Path) -> None:
     }
     # a session or a doctest keeps its last result under "_", which hides nothing
     assert not (given | stored) & (vars(builtins).keys() - {"_"})
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_every_parameter_is_read(path: Path) -> None:
+    assert unread_parameters(path.read_text()) == set()

@@ -183,9 +183,36 @@ def test_changed_layer_keeps_fresh_weights_where_that_is_wanted(tmp_path: Path) 
     save_weights(path, arrays, None)
     with pytest.raises(WeightsError, match=r"load\(strict=False\) leaves fresh weights"):
         Stack.load(path)
-    found = Stack.load(path, strict=False)
+    with pytest.warns(
+        UserWarning, match=r"do not fit Stack:\n  mismatched: head\.weight.*\(9, 9\)"
+    ):
+        found = Stack.load(path, strict=False)
     np.testing.assert_array_equal(found.head.weight.data, Stack().head.weight.data)
     np.testing.assert_array_equal(found.scale.data, arrays["scale"])
+
+
+def test_a_lenient_load_says_all_that_does_not_fit(tmp_path: Path) -> None:
+    path, arrays = tmp_path / "part.safetensors", other_weights(Stack())
+    scale = arrays.pop("scale")
+    save_weights(path, {**arrays, "old_scale": scale, "head.weight": np.ones(1, "f")}, None)
+    with pytest.warns(UserWarning, match="do not fit Stack") as caught:
+        Stack.load(path, strict=False)
+    (warning,) = caught
+    assert warning.filename == __file__
+    for line in ("unexpected: old_scale", "missing: scale (4,)", "mismatched: head.weight"):
+        assert f"\n  {line}" in str(warning.message)
+    Stack().save_weights(path)
+    Stack.load(path, strict=False)  # nothing to say
+
+
+@pytest.mark.parametrize("prefix", ["", "blocks.0.", "of.another.module."])
+def test_counters_of_training_are_not_unexpected(prefix: str, tmp_path: Path) -> None:
+    path, counter = tmp_path / "w.safetensors", f"{prefix}num_batches_tracked"
+    save_weights(path, {**other_weights(Stack()), counter: np.array(7)}, None)
+    assert Stack().load_weights(path) == []
+    Stack.load(path, strict=False)
+    save_weights(path, {**other_weights(Stack()), f"{counter}.weight": np.array(7)}, None)
+    assert Stack().load_weights(path) == [f"unexpected: {counter}.weight"]
 
 
 @pytest.mark.parametrize("is_mapping", [True, False])
