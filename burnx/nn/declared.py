@@ -90,20 +90,23 @@ def check_call(
 
     Raises: InputError if a name, dtype or shape is not what it declares.
     """
-    entries = {parameter_name(entry): entry for entry in type(module).inputs}
-    others = {entry.name: name for name, entry in entries.items() if entry.name != name}
-    given = match_inputs(list(entries), args, type(module).__name__, kwargs, others)
+    entries = {entry.name: entry for entry in type(module).inputs}
+    parameters = {parameter_name(entry): name for name, entry in entries.items()}
+    parameters = {key: name for key, name in parameters.items() if key != name}
+    given = match_inputs(list(entries), args, type(module).__name__, kwargs, parameters)
     named = list(given)[len(args) :]
     sizes: dict[str, int] = {}
     where = device_of(module)
     for name, value in given.items():
         if not isinstance(value, Tensor):
-            given[name] = enter(entries[name].name, value, where)
+            given[name] = enter(name, value, where)
     checked = {name: _check(entry, given.get(name), sizes) for name, entry in entries.items()}
     if _takes_any_number(type(module).forward):
-        return [checked[name] for name in entries], {}
+        return list(checked.values()), {}
     names = list(entries)[: len(args)]
-    return [checked[name] for name in names], {name: checked[name] for name in named}
+    return [checked[name] for name in names], {
+        parameter_name(entries[name]): checked[name] for name in named
+    }
 
 
 @lru_cache(maxsize=256)
