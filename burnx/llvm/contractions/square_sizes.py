@@ -56,6 +56,7 @@ class SquareSizes:
         """
         writer = self.writer
         chunks = writer.select(self.at_once, writer.binary("shl", workers, integer(1)), workers)
+        chunks = writer.select(writer.compare("icmp sge", blocks, workers), integer(1), chunks)
         group = divide_up(writer, panels, divide_up(writer, chunks, blocks))
         size = writer.binary("mul nsw", block, integer(self.width * float32.itemsize))
         room = greatest(writer, writer.binary("udiv", integer(SUMS_BYTES), size), integer(1))
