@@ -68,7 +68,7 @@ def plans(folder: Path) -> list[Path]:
 
 
 def make_model(seed: int = 0) -> onnx.ModelProto:
-    """Layers of products and what follows them, for any number of rows; behind them numbers that Python draws."""
+    """Layers of products and what follows them, for any number of rows; behind them numbers whose key Python draws."""
     random = np.random.default_rng(seed)
     nodes, weights, last = [], [], "x"
     for layer in range(3):
