@@ -304,12 +304,9 @@ def iota(size: Dim, dtype: DType = int64) -> Tensor:
     return cast(Emitter, AMBIENT.get()).emit("iota", (), size=size, dtype=dtype)[0]
 
 
-def random(
-    kind: str, shape: Shape, first: float, second: float, seed: float | None, dtype: DType
-) -> Tensor:
-    """``uniform`` between two numbers, or ``normal`` of a mean and a deviation."""
-    attributes = {"kind": kind, "shape": shape, "first": first, "second": second, "seed": seed}
-    return cast(Emitter, AMBIENT.get()).emit("random", (), dtype=dtype, **attributes)[0]
+def draw_key(seed: float | None) -> Tensor:
+    """What random numbers are drawn with, two words of uint32: without a seed other ones in every call."""
+    return cast(Emitter, AMBIENT.get()).emit("draw_key", (), seed=seed)[0]
 
 
 def host(

@@ -24,6 +24,14 @@ from burnx.cli.console import STDOUT, Console, json_option, table
 @click.option("--route", metavar="LIST", default="run,source,roundtrip", help="Default: all.")
 @click.option("--filter", "pattern", metavar="REGEX", help="Only tests whose name matches.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Tests at a time.")
+@click.option(
+    "--timeout",
+    "timeout_s",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0, min_open=True),
+    default=60.0,
+    help="Longest for one test on one route, by default 60: more where compilers are slow.",
+)
 @click.option("--html", metavar="FILE", help="Write a report to look at.")
 @click.option(
     "--add",
@@ -46,7 +54,8 @@ def conformance_command(
     options["device"] = ask_child(partial(_names_of, options["device"]))
     writers = {"html": report.render_html, "markdown": report.render_markdown}
     files = {kind: options.pop(kind) for kind in writers}
-    options["jobs"] = options["jobs"] or max(1, len(os.sched_getaffinity(0)))
+    jobs = options.pop("jobs") or max(1, len(os.sched_getaffinity(0)))
+    options["pace"] = suite.Pace(jobs, options.pop("timeout_s"))
     routes = [name.strip() for name in route.split(",") if name.strip()]
     with console.progress("conformance") as progress:
         results = suite.run_conformance(routes=routes, progress=progress, **options)

@@ -21,14 +21,20 @@ from burnx.conformance.routes import ROUTES, Bench, Cell, Engine, try_route
 from burnx.conformance.workers import Step, Task, run_tasks
 from burnx.errors import UsageError
 
-TIMEOUT_S = 60.0
 CASES = ("backend", "generated", "all")
 """Where tests come from: the tests of onnx, cases generated from the schemas, both."""
-_JOBS = 2
 _FAILURES = {
     "crash": "crash: the process ended without an answer",
-    "timeout": f"timeout: no answer within {TIMEOUT_S:g} s",
+    "timeout": "timeout: no answer within {timeout_s:g} s",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How many tests are tried at a time, and how long one may take on a route."""
+
+    jobs: int = 2
+    timeout_s: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +50,7 @@ def run_conformance(
     routes: Sequence[str] = tuple(ROUTES),
     device: str = "cpu",
     pattern: str | None = None,
-    jobs: int | None = None,
+    pace: Pace | None = None,
     progress: Callable[[int, int], None] | None = None,
     engine: Engine | None = None,
     cases: str = "backend",
@@ -56,7 +62,7 @@ def run_conformance(
     these are of the first device, the others follow in ``devices``.
     Raises: UsageError for an unknown route, a bad pattern or one that matches no test.
     """
-    wanted = _check_routes(routes)
+    wanted, pace = _check_routes(routes), pace or Pace()
     devices = list(dict.fromkeys(filter(None, map(str.strip, device.split(",")))))
     with tempfile.TemporaryDirectory(prefix="burnx-conformance-") as name:
         folder = Path(name)
@@ -69,9 +75,9 @@ def run_conformance(
             if not cells[test.name]
         ]
         done = len(tests) - len(tasks)
-        for step in run_tasks(tasks, partial(_try_test, work), jobs or _JOBS, TIMEOUT_S):
+        for step in run_tasks(tasks, partial(_try_test, work), pace.jobs, pace.timeout_s):
             test = tests[step.number]
-            cells[test.name][step.step] = _cell_of(step)
+            cells[test.name][step.step] = _cell_of(step, pace.timeout_s)
             if step.step == _steps(test, wanted, devices)[-1]:
                 done += 1
                 _report(progress, done, len(tests))
@@ -160,9 +166,9 @@ def _try_test(
             finish(step, try_route(bench, route))
 
 
-def _cell_of(step: Step[Cell]) -> Cell:
+def _cell_of(step: Step[Cell], timeout_s: float) -> Cell:
     if step.result is None:
-        return Cell("error", _FAILURES[step.failure])
+        return Cell("error", _FAILURES[step.failure].format(timeout_s=timeout_s))
     return step.result
 
 

@@ -27,6 +27,7 @@ _OPENCL_HEADER = """\
 typedef char i8; typedef short i16; typedef int i32; typedef long i64;
 typedef uchar u8; typedef ushort u16; typedef uint u32; typedef ulong u64;
 typedef float f32;
+typedef uchar2 word2; typedef uchar4 word4; typedef uint2 word8; typedef uint4 word16;
 #define FUNCTION static inline
 #define GLOBAL __global
 #define LOCAL __local
@@ -46,6 +47,7 @@ _CUDA_HEADER = """\
 typedef signed char i8; typedef short i16; typedef int i32; typedef long long i64;
 typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32; typedef unsigned long long u64;
 typedef float f32;
+typedef u16 word2; typedef u32 word4; typedef uint2 word8; typedef uint4 word16;
 #define FUNCTION static __device__ __forceinline__
 #define GLOBAL
 #define LOCAL

@@ -9,8 +9,7 @@ from burnx.gpu.frame import chain_of, is_parallel, spread_of, uses_worker
 from burnx.gpu.group import spread_nest
 from burnx.gpu.ranges import Range, loops_in, range_of
 from burnx.gpu.threads import divided_loops
-from burnx.gpu.threads_runs import neighbours_of, nest_of
-from burnx.gpu.vectors import vector_width
+from burnx.gpu.threads_neighbours import neighbours_of, width_of
 from burnx.kernels.clike import Loops
 from burnx.kernels.ir import Contract, Fold, Kernel, Loop, Statement, Store, walk
 
@@ -52,9 +51,8 @@ def fit_threads(kernel: Kernel, limits: Limits, sizes: Sizes) -> list[Form]:
     loops, inside = divided_loops(kernel)
     ranges = _ranges(kernel, sizes)
     plain = _fit_spread(loops, ranges, limits, 1)
-    width = vector_width(loops, inside, sizes, limits.vector_bytes)
-    nest = nest_of(loops, inside) if width == 1 and limits.capability else None
-    width = neighbours_of(nest, sizes) if nest is not None else width
+    work = neighbours_of(loops, inside)
+    width = width_of(work, sizes, limits.vector_bytes) if work is not None else 1
     if width == 1 or uses_worker(kernel):
         return plain
     vectors = _fit_spread(loops, ranges, limits, width)

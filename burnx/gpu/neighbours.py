@@ -5,26 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from burnx.gpu.tiles_product import WIDEST, Loops
+from burnx.gpu.tiles_product import WIDEST
 from burnx.gpu.writer import unguarded
-from burnx.kernels.affine import affine
-from burnx.kernels.ir import WORKER, WORKERS, Load, Store, Value
+from burnx.kernels.affine import coefficient, terms
+from burnx.kernels.ir import Load, Store, Value
 from burnx.kernels.spelling import every_node
-from burnx.shape import Dim, evaluate, symbols
+from burnx.shape import Dim, Expr, Symbol, evaluate, symbols
 
 MOST = 8  # neighbouring elements of a thread
-WORDS = {2: "u16", 4: "u32", 8: "uint2", 16: "uint4"}  # what so many bytes are moved as
 Run = Load | Store
+Loops = Sequence[tuple[str, Dim]]
+Sizes = Mapping[str, int]
 
 
-def is_run(index: Dim, loops: Iterable[tuple[str, Dim]], column: str) -> bool:
-    """Whether an index steps from neighbour to neighbour with one of the loops' variables."""
-    found = affine(index, [name for name, _ in loops])
-    if found is None or any(
-        name[:1] == "@" or name in (WORKER, WORKERS) for name in symbols(index)
-    ):
-        return False
-    return found[0][column] == 1
+def is_run(index: Dim, column: str) -> bool:
+    """Whether an index steps from neighbour to neighbour with a loop's variable."""
+    factor, rest = _rest(index, column)
+    return factor == 1 and column not in symbols(rest)
+
+
+def _rest(index: Dim, column: str) -> tuple[Dim, Dim]:
+    return coefficient(index, Expr({(Symbol(column),): 1}))
 
 
 def loads_in(values: Sequence[Value]) -> list[Load]:
@@ -38,23 +39,33 @@ def certain_loads(values: Iterable[Value]) -> list[Load]:
 
 
 def count_neighbours(
-    runs: Sequence[Run], loops: Loops, column: tuple[str, Dim], sizes: Mapping[str, int]
+    runs: Sequence[Run], loops: Loops, column: str, sizes: Sizes, whole: Sequence[Dim], most: int
 ) -> int:
-    """How many neighbours a thread may take, so that all of them lie as words want it; ``loops`` are the other ones."""
-    variables = [name for name, _ in (*loops, column)]
-    if not runs or not all(symbols(run.index) <= {*sizes, *variables} for run in runs):
+    """How many neighbours a thread may take, so that all of them lie as words want it; at most ``most``.
+
+    ``loops`` are those around and inside of the column's, ``whole`` are extents that the count divides.
+    """
+    if not runs:
         return 1
-    numbers = [evaluate(column[1], sizes)]
-    for run in runs:
-        found = affine(run.index, variables)
-        assert found is not None
-        strides, base = found
-        numbers += [
-            evaluate(strides[name], sizes) for name, extent in loops if evaluate(extent, sizes) > 1
-        ]
-        numbers.append(evaluate(base, sizes))
-    least = min(run.buffer.dtype.itemsize for run in runs)
-    return math.gcd(min(MOST, WIDEST // least), *numbers)
+    rests = [_rest(run.index, column)[1] for run in runs]
+    known = dict(sizes) | {name: 0 for name, extent in loops if _is_single(extent, sizes)}
+    return math.gcd(min(MOST, most), *(_divisor(dim, known) for dim in (*rests, *whole)))
+
+
+def _is_single(extent: Dim, sizes: Sizes) -> bool:
+    return symbols(extent) <= sizes.keys() and evaluate(extent, sizes) == 1
+
+
+def _divisor(dim: Dim, sizes: Sizes) -> int:
+    """What a dimension is a multiple of, whatever the names in it are that are no sizes."""
+    return math.gcd(*(_factor(monomial, factor, sizes) for monomial, factor in terms(dim)))
+
+
+def _factor(monomial: Iterable[object], factor: int, sizes: Sizes) -> int:
+    for atom in monomial:
+        if isinstance(atom, Symbol):
+            factor *= sizes.get(atom.name, 1)
+    return factor
 
 
 def moves(name: str, run: Run, address: str, together: int) -> list[str]:
@@ -63,7 +74,7 @@ def moves(name: str, run: Run, address: str, together: int) -> list[str]:
     word = min(whole, WIDEST)
     lines = []
     for part in range(whole // word):
-        memory = f"(({'const ' if loads else ''}{WORDS[word]} *)({address}))[{part}]"
-        own = f"(({WORDS[word]} *){name})[{part}]"
+        memory = f"((GLOBAL {'const ' if loads else ''}word{word} *)({address}))[{part}]"
+        own = f"((word{word} *){name})[{part}]"
         lines.append(f"{own} = {memory};" if loads else f"{memory} = {own};")
     return lines

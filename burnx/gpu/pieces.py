@@ -53,7 +53,6 @@ def find(dialect: Dialect, name: str) -> Piece:
         reductions,
         tiles_units,
         tiles_wgmma_units,
-        vectors,
     )
 
     for make in MAKERS:

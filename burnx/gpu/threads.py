@@ -27,8 +27,7 @@ from burnx.gpu.frame import (
     uses_worker,
 )
 from burnx.gpu.ranges import values_in
-from burnx.gpu.threads_runs import nest_of, write_run
-from burnx.gpu.vectors import find_moves, write_vectors
+from burnx.gpu.threads_neighbours import neighbours_of, write_neighbours
 from burnx.gpu.writer import Writer
 from burnx.kernels.clike import Loops, write_sum
 from burnx.kernels.ir import Contract, Kernel, Load, Loop, Statement, Store, walk
@@ -90,13 +89,9 @@ def _divided(
 def _write_inside(
     writer: Writer, loops: Loops, inside: Sequence[Statement], width: int = 1
 ) -> None:
-    moves = find_moves(loops[-1][0], inside) if width > 1 else None
-    if moves is not None:
-        write_vectors(writer, loops[-1], moves, width, ends=len(loops) == 1)
-        return
-    nest = nest_of(loops, inside) if width > 1 else None
-    if nest is not None:
-        write_run(writer, nest, width)
+    work = neighbours_of(loops, inside) if width > 1 else None
+    if work is not None:
+        write_neighbours(writer, work, width)
         return
     alone = inside[0] if len(inside) == 1 else None
     if isinstance(alone, Contract) and alone.column in loops:

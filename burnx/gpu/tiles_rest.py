@@ -13,7 +13,7 @@ from burnx.gpu.dtypes import memory_type
 from burnx.gpu.neighbours import Run, certain_loads, count_neighbours, is_run, loads_in, moves
 from burnx.gpu.ranges import values_in
 from burnx.gpu.tiles_frame import Frame, name_column, name_row, unrolled
-from burnx.gpu.tiles_product import Product
+from burnx.gpu.tiles_product import WIDEST, Product
 from burnx.kernels.ir import Let, Load, Store
 from burnx.shape import symbols
 
@@ -28,14 +28,13 @@ def runs_of(product: Product) -> list[Run]:
     body, contract = product.contract.body, product.contract
     if not all(isinstance(each, (Let, Store)) for each in body):
         return []
-    loops = (*product.outer, *contract.rows, contract.column)
     stores = [each for each in body if isinstance(each, Store)]
     values = [value for each in body for value in values_in(each)]
     stored = {id(each.buffer) for each in stores}
     if any(id(load.buffer) in stored for load in loads_in(values)):
         return []
     runs: list[Run] = [*stores, *certain_loads(values)]
-    beside = [each for each in runs if is_run(each.index, loops, contract.column[0])]
+    beside = [each for each in runs if is_run(each.index, contract.column[0])]
     whole = all(each in beside and not each.combine for each in stores)
     return beside if whole else []
 
@@ -43,7 +42,10 @@ def runs_of(product: Product) -> list[Run]:
 def together_of(product: Product, sizes: Mapping[str, int]) -> int:
     """How many neighbouring columns a thread may finish together."""
     loops = (*product.outer, *product.contract.rows)
-    return count_neighbours(runs_of(product), loops, product.contract.column, sizes)
+    name, extent = product.contract.column
+    runs = runs_of(product)
+    most = WIDEST // min((run.buffer.dtype.itemsize for run in runs), default=WIDEST)
+    return count_neighbours(runs, loops, name, sizes, (extent,), most)
 
 
 # --- the text -------------------------------------------------------------------------------------------------------

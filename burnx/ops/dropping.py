@@ -5,6 +5,7 @@ from __future__ import annotations
 from burnx import waist
 from burnx.dtype import float32
 from burnx.ops.conversion import cast
+from burnx.ops.drawing import uniform
 from burnx.ops.kinds import T1, Bool, T
 from burnx.ops.operator import operator
 from burnx.ops.precision import number, widen
@@ -26,9 +27,7 @@ def dropout(
     if waist.is_known(training) and not bool(waist.const(training)):
         return data, everything
     share = _share(ratio)
-    drawn = waist.random(
-        "uniform", data.shape, 0.0, 1.0, None if seed is None else float(seed), float32
-    )
+    drawn = uniform(data.shape, (0.0, 1.0), None if seed is None else float(seed), float32)
     mask = waist.map("or", waist.map("le", share, drawn), waist.map("not", training))
     one = number(1, share)
     factor = waist.map("select", training, waist.map("div", one, one - share), one)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from burnx import waist
 from burnx.dtype import DType, compute_dtype, dtype_of_code, float32, float64, int64
 from burnx.errors import ModelError, ShapeError
+from burnx.ops import drawing
 from burnx.ops.kinds import T1, T2, Count, T
 from burnx.ops.operator import REQUIRED, operator
 from burnx.shape import Shape
@@ -27,13 +28,13 @@ def _sizes(shape: Sequence[int]) -> Shape:
 def _normal(shape: Shape, moments: tuple[float, float], seed: float | None, dtype: DType) -> Tensor:
     if not moments[1] >= 0:
         raise ModelError(f"scale, a deviation, is at least 0, not {moments[1]}")
-    return waist.random("normal", shape, *moments, seed, dtype)
+    return drawing.normal(shape, moments, seed, dtype)
 
 
 def _uniform(shape: Shape, ends: tuple[float, float], seed: float | None, dtype: DType) -> Tensor:
     if not ends[0] <= ends[1]:
         raise ModelError(f"low is at most high, not {ends[0]} and {ends[1]}")
-    return waist.random("uniform", shape, *ends, seed, dtype)
+    return drawing.uniform(shape, ends, seed, dtype)
 
 
 @operator("RandomNormal", since=(1, 22))
@@ -92,7 +93,7 @@ def random_uniform_like(
 def bernoulli(input: T1, *, dtype: int | None = None, seed: float | None = None) -> T2:
     """1 with the probability that the input says, else 0.  Source: ONNX Bernoulli-22"""
     wide = compute_dtype(input.dtype)
-    drawn = waist.random("uniform", input.shape, 0.0, 1.0, seed, wide)
+    drawn = drawing.uniform(input.shape, (0.0, 1.0), seed, wide)
     hit = waist.map("lt", drawn, waist.cast_to(input, wide))
     return waist.cast_to(hit, _dtype(dtype, input.dtype))
 
@@ -114,7 +115,7 @@ def multinomial(
     weights = waist.map("exp", waist.map("sub", logits, top))
     steps = waist.cumulate("sum", weights, 1)
     total = waist.slice_axis(steps, 1, classes - 1, 1)
-    drawn = waist.random("uniform", (batch, sample_size), 0.0, 1.0, seed, float32)
+    drawn = drawing.uniform((batch, sample_size), (0.0, 1.0), seed, float32)
     mark = waist.map("mul", waist.cast_to(drawn, float64), total)
     passed = waist.map(
         "le",

@@ -148,7 +148,7 @@ def evaluate(node: Node) -> list[Array] | None:
 
 
 def _is_pure(program: Program) -> bool:
-    return not any(each.primitive in ("random", "host", "defer") for each in walk(program))
+    return not any(each.primitive in ("draw_key", "host", "defer") for each in walk(program))
 
 
 def _known_arrays(node: Node) -> list[Array] | None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
+import os
 
 import numpy as np
 
-from burnx.dtype import DType, bool_, compute_dtype, float32, int64
+from burnx.dtype import DType, bool_, compute_dtype, int64, uint32
 from burnx.errors import ShapeError
 from burnx.primitives.core import Array, primitive
 from burnx.shape import Dim, Shape
@@ -53,38 +52,16 @@ def evaluate_size_of(x: Array) -> Array:
     return np.broadcast_to(np.False_, (size,))
 
 
-# as text: numpy.random is only imported by who draws
-_Draw: TypeAlias = "Callable[[np.random.Generator, tuple[int, ...], float, float], Array]"
-_DRAWS: dict[str, _Draw] = {
-    "uniform": lambda generator, shape, low, high: generator.uniform(low, high, shape),
-    "normal": lambda generator, shape, mean, scale: generator.normal(mean, scale, shape),
-}
+def _infer_draw_key(*, seed: float | None) -> TensorType:
+    return TensorType(uint32, (2,))
 
 
-def _infer_random(
-    *, kind: str, shape: Shape, first: float, second: float, seed: float | None, dtype: DType
-) -> TensorType:
-    return TensorType(dtype, shape)
+@primitive("draw_key", _infer_draw_key, pure=False)
+def evaluate_draw_key(*, seed: float | None) -> Array:
+    """What random numbers are drawn with: another one in every call, the same one with a seed.
 
-
-@primitive("random", _infer_random, pure=False)
-def evaluate_random(
-    *,
-    kind: str,
-    shape: tuple[int, ...],
-    first: float,
-    second: float,
-    seed: float | None,
-    dtype: DType,
-) -> Array:
-    """Random numbers: ``uniform`` from first to second, or ``normal`` of mean first and deviation second.
-
-    With a seed every call draws the same numbers, without one every call draws others.
+    Shapes: () -> (2).
     """
-    bits = None if seed is None else int(np.float32(seed).view(np.uint32))
-    drawn = _DRAWS[kind](np.random.default_rng(bits), tuple(shape), first, second)
-    return (
-        np.asarray(drawn)
-        .astype(float32 if compute_dtype(dtype) == float32 else dtype)
-        .astype(dtype)
-    )
+    if seed is None:
+        return np.frombuffer(os.urandom(8), np.uint32)
+    return np.array([np.float32(seed).view(np.uint32), 0], np.uint32)

@@ -1,6 +1,7 @@
 """Programs on OpenCL: a fixed part of the backend tests passes as on the cpu, and arrays stay where they are wanted.
 
-Without a GPU the driver is PoCL, from PyPI.  Plain ``pytest`` takes a hundredth of the tests, ``-m long`` a tenth;
+Without a GPU the driver is PoCL, from PyPI.  Plain ``pytest`` takes a hundredth of the tests, ``-m suite``, which CI
+runs, a tenth, and ``burnx conformance --device opencl:0 --route run --timeout 600`` all of them;
 ``python tests/models/run_models.py --device opencl:0 --route run`` runs the real models.
 """
 
@@ -56,7 +57,7 @@ def test_a_hundredth_of_the_tests_passes(tmp_path: Path) -> None:
     check_tests(100, tmp_path)
 
 
-@pytest.mark.long
+@pytest.mark.suite
 def test_a_tenth_of_the_tests_passes(tmp_path: Path) -> None:
     check_tests(10, tmp_path)
 

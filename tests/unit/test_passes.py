@@ -70,8 +70,10 @@ def test_growth_is_counted_over_a_chain() -> None:
     assert folded.array is not None and folded.array.shape == (16000,)
 
 
-def test_random_numbers_do_not_fold() -> None:
-    graph = graph_of("g () => (float[2] y) { r = RandomNormal<shape = [2]>() y = Neg(r) }")
+@pytest.mark.parametrize("seed", ["", ", seed = 1.0"])
+def test_random_numbers_do_not_fold(seed: str) -> None:
+    text = "g () => (float[2] y) { r = RandomNormal<shape = [2]%s>() y = Neg(r) }"
+    graph = graph_of(text % seed)
     run_passes(graph)
     assert counts(graph) == {"RandomNormal": 1, "Neg": 1}
 

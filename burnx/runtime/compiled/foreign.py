@@ -26,7 +26,7 @@ def name_foreign(program: Program, **wishes: Any) -> Iterator[str]:
 
 
 # primitives that are never native; of the others it is a type that has no native code
-_ALWAYS = frozenset(("host", "defer", "cond", "loop", "sort", "nonzero", "random", "size_of"))
+_ALWAYS = frozenset(("host", "defer", "cond", "loop", "sort", "nonzero", "draw_key", "size_of"))
 
 
 def _name(instruction: Instruction) -> str:

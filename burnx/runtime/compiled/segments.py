@@ -48,13 +48,18 @@ def cut(program: Program, bytewise: bool = False, spread: bool = False) -> Cut:
         instructions = as_bytes(instructions, program.outputs)
     if spread:
         instructions = count_first(instructions)
-    instructions = fold(instructions, folded, program.outputs)
+    instructions = _keys_first(fold(instructions, folded, program.outputs))
     kept = {folded.get(var, var) for var in program.outputs}
     units: list[Unit] = [
         run if isinstance(run, Instruction) else Segment(tuple(run), (), ())
         for run in _runs(instructions, spread)
     ]
     return Cut(tuple(_linked(units, kept)), folded)
+
+
+def _keys_first(instructions: Sequence[Instruction]) -> list[Instruction]:
+    """What random numbers are drawn with reads nothing: at the beginning it divides no run."""
+    return sorted(instructions, key=lambda each: each.primitive != "draw_key")
 
 
 def _runs(

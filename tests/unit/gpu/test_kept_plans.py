@@ -68,7 +68,7 @@ def plans(folder: Path) -> list[Path]:
 
 
 def make_model(seed: int = 0) -> onnx.ModelProto:
-    """Layers of products and what follows them, for any number of rows; behind them numbers that Python draws."""
+    """Layers of products and what follows them, for any number of rows; behind them text that Python makes of numbers."""
     random = np.random.default_rng(seed)
     nodes, weights, last = [], [], "x"
     for layer in range(3):
@@ -78,7 +78,8 @@ def make_model(seed: int = 0) -> onnx.ModelProto:
         nodes.append(helper.make_node("Softmax", [f"m{layer}"], [f"s{layer}"]))
         nodes.append(helper.make_node("Add", [f"m{layer}", f"s{layer}"], [f"a{layer}"]))
         last = f"a{layer}"
-    nodes.append(helper.make_node("RandomUniformLike", [last], ["more"], seed=3.0))
+    nodes.append(helper.make_node("Cast", [last], ["text"], to=TensorProto.STRING))
+    nodes.append(helper.make_node("Cast", ["text"], ["more"], to=TensorProto.FLOAT))
     nodes.append(helper.make_node("Add", ["more", last], ["y"]))
     info = helper.make_tensor_value_info
     ends = [info(name, TensorProto.FLOAT, ["n", WIDTH]) for name in ("x", "y")]

@@ -189,10 +189,11 @@ def test_cuda_reads_and_writes_vectors(name: str) -> None:
     assert {word for word, _, _ in found} == {"ld", "st"}
     sizes = {int(count or 1) * int(bits) // 8 for _, count, bits in found}
     assert sizes == {width * dtype.itemsize}, text
+    assert ".local" not in text  # what a thread takes stays in registers
 
 
-def test_opencl_vectors_are_the_languages_own() -> None:
+def test_opencl_moves_words() -> None:
     kernel = flat(float32, float16)
     code = write(kernel, OPENCL, choose(kernel, Limits(), {"n": 1 << 20, "start": 0}))
-    text = prelude(OPENCL, code.needs)
-    assert "typedef float4 vector_f32_4;" in text and "typedef ushort4 vector_u16_4;" in text
+    assert "GLOBAL const word16 *" in code.text and "GLOBAL word8 *" in code.text
+    assert "typedef uint4 word16;" in prelude(OPENCL, code.needs)
