@@ -24,6 +24,9 @@ LANES = 16
 FLOAT_BYTES, PART_BYTES = 4, 2
 MOST_EXPONENT = 60  # products of parts of numbers below 2 to the power of this do not overflow
 _WILD = (127 + MOST_EXPONENT) << 24  # the bits without the sign, which is shifted out
+_TINY = (
+    127 - 100
+) << 24  # parts of smaller numbers are below 2 to the power of -126: to the matrix unit 0
 _VECTOR, _BITS = f"<{LANES} x float>", f"<{LANES} x i32>"
 _HIGH = -0x10000  # the bits of a float32 that a bfloat16 has
 _HALF = 0x8000  # of the last of them
@@ -58,7 +61,7 @@ class Pairs:
     """A packed panel that is cut into squares, two rows at a time: for every 32 k part after part, two k of a column
     together.  Of a square's rows those behind the last of ``depth`` are like it: they meet zeros of the left side.
 
-    ``peak`` is where the largest numbers so far are, without sign.
+    ``peak`` is where the largest numbers of every column so far are, without sign.
     """
 
     writer: Writer
@@ -73,6 +76,12 @@ class Pairs:
         raised = self.writer.binary("add nsw", self.depth, integer(2 * SQUARE_ROWS - 1))
         steps = self.writer.binary("lshr", raised, integer(5))
         return self.writer.binary("shl", steps, integer(4))
+
+    def reset(self) -> None:
+        """Nothing was met so far."""
+        for vector in range(self.vectors):
+            place = self.writer.pointer(self.peak, integer(vector * SQUARE_BYTES), "i8")
+            self.writer.store(NONE, place, SQUARE_BYTES)
 
     def cut(self, start: Ssa, stop: Ssa) -> None:
         """Cut some pairs, by a function: it is called at many places."""
@@ -94,13 +103,18 @@ class Pairs:
         last = writer.binary("sub nsw", self.depth, integer(1))
 
         def turn(pair: Ssa, largest: list[Ssa]) -> list[Ssa]:
-            return [self._cut_pair(pair, last, largest[0])]
+            return self._cut_pair(pair, last, largest)
 
-        before = [writer.load(_BITS, self.peak, SQUARE_BYTES)]
-        (largest,) = count_loop(writer, stop, turn, before, (start, integer(1)))
-        writer.store(largest, self.peak, SQUARE_BYTES)
+        places = [
+            writer.pointer(self.peak, integer(vector * SQUARE_BYTES), "i8")
+            for vector in range(self.vectors)
+        ]
+        before = [writer.load(_BITS, place, SQUARE_BYTES) for place in places]
+        after = count_loop(writer, stop, turn, before, (start, integer(1)))
+        for place, largest in zip(places, after, strict=True):
+            writer.store(largest, place, SQUARE_BYTES)
 
-    def _cut_pair(self, pair: Ssa, last: Ssa, largest: Ssa) -> Ssa:
+    def _cut_pair(self, pair: Ssa, last: Ssa, before: list[Ssa]) -> list[Ssa]:
         """Two rows; the largest numbers so far."""
         writer, row_bytes = self.writer, self.vectors * SQUARE_BYTES
         rows = []
@@ -109,13 +123,13 @@ class Pairs:
             row = writer.call("i64", "llvm.smin.i64", row, last)
             offset = writer.binary("mul nsw", row, integer(row_bytes))
             rows.append(writer.pointer(self.source, offset, "i8"))
-        there = self._place(pair)
-        for vector in range(self.vectors):
+        there, after = self._place(pair), []
+        for vector, largest in enumerate(before):
             offset = integer(vector * SQUARE_BYTES)
             numbers = [
                 writer.load(_VECTOR, writer.pointer(row, offset, "i8"), FLOAT_BYTES) for row in rows
             ]
-            largest = _larger(writer, largest, numbers)
+            after.append(_larger(writer, largest, numbers))
             sixteen = writer.splat(integer(16, "i32"), LANES)
             parts = zip(*(_cut(writer, each) for each in numbers), strict=True)
             for part, (low, high) in enumerate(parts):
@@ -123,7 +137,7 @@ class Pairs:
                 both = writer.binary("or", both, _only_high(writer, high))
                 offset = integer(part * SQUARE_ROWS * row_bytes + vector * SQUARE_BYTES)
                 writer.store(both, writer.pointer(there, offset, "i8"), SQUARE_BYTES)
-        return largest
+        return after
 
     def _place(self, pair: Ssa) -> Ssa:
         writer, row_bytes = self.writer, self.vectors * SQUARE_BYTES
@@ -212,3 +226,30 @@ def is_wild(writer: Writer, peak: Ssa) -> Ssa:
     found = writer.load(_BITS, peak, SQUARE_BYTES)
     most = writer.call("i32", f"llvm.vector.reduce.umax.v{LANES}i32", found)
     return writer.compare("icmp uge", most, integer(_WILD, "i32"))
+
+
+def note_tiny(writer: Writer, peak: Ssa) -> None:
+    """Have what was met count as wild if all of it is so small that its parts are lost."""
+    found = writer.load(_BITS, peak, SQUARE_BYTES)
+    most = writer.call("i32", f"llvm.vector.reduce.umax.v{LANES}i32", found)
+    with writer.when(_is_tiny(writer, most, 1)):
+        writer.store(writer.splat(integer(_WILD, "i32"), LANES), peak, SQUARE_BYTES)
+
+
+def is_panel_wild(writer: Writer, peak: Ssa, vectors: int) -> Ssa:
+    """Whether a panel has wild numbers, or a column of which all are so small."""
+    found = Ssa("false", "i1")
+    for vector in range(vectors):
+        place = writer.pointer(peak, integer(vector * SQUARE_BYTES), "i8")
+        tiny = _is_tiny(writer, writer.load(_BITS, place, SQUARE_BYTES), LANES)
+        tiny = writer.call("i1", f"llvm.vector.reduce.or.v{LANES}i1", tiny)
+        found = writer.binary("or", found, writer.binary("or", tiny, is_wild(writer, place)))
+    return found
+
+
+def _is_tiny(writer: Writer, largest: Ssa, count: int) -> Ssa:
+    """Whether the largest number, without its sign, is tiny but not 0."""
+    one, most = integer(1, "i32"), integer(_TINY - 1, "i32")
+    if count > 1:
+        one, most = writer.splat(one, count), writer.splat(most, count)
+    return writer.compare("icmp ult", writer.binary("sub", largest, one), most)

@@ -24,6 +24,7 @@ DEEPEST = 1536  # k that have to be taken at once; more is not cut
 ROWS_BYTES = 768 * 1024  # of cut rows, in the second cache, on the stack
 MOST_ROWS = 224
 SUMS_BYTES = 256 * 1024
+MOST_PANELS = 512  # of a chunk: there is a note of each on the stack
 
 # Picoseconds of one core of an Emerald Rapids, fitted to 34 products of 16 to 12,544 rows, of which they are 13% off at most.
 _WHOLE = 11  # a multiplication of numbers as they are
@@ -60,7 +61,8 @@ class SquareSizes:
         group = divide_up(writer, panels, divide_up(writer, chunks, blocks))
         size = writer.binary("mul nsw", block, integer(self.width * float32.itemsize))
         room = greatest(writer, writer.binary("udiv", integer(SUMS_BYTES), size), integer(1))
-        return writer.select(self.at_once, group, least(writer, group, room))
+        room = writer.select(self.at_once, integer(MOST_PANELS), room)
+        return least(writer, group, room)
 
     def sums_panels(self, group: Ssa) -> Ssa:
         """Of how many panels sums are on the stack at a time."""

@@ -19,14 +19,16 @@ from burnx.llvm.contractions.cut import (
     PARTS,
     Pairs,
     cut_run,
+    is_panel_wild,
     is_wild,
     larger_peak,
+    note_tiny,
 )
 from burnx.llvm.contractions.panels import Panel
 from burnx.llvm.contractions.plan import Plan, Sizes
 from burnx.llvm.contractions.rows import Run, count_loop, reserve, stride, table_slot
 from burnx.llvm.contractions.square_sizes import SQUARE_K
-from burnx.llvm.whole import divide_up, least
+from burnx.llvm.whole import divide_down, divide_up, least, multiply_all
 from burnx.llvm.writer import Ssa, Writer, integer
 
 
@@ -56,6 +58,11 @@ class Squares:
     def row(self, row: Ssa) -> Ssa:
         offset = self.writer.binary("mul nsw", row, self.row_bytes)
         return self.writer.pointer(self.rows, offset, "i8")
+
+    def panel_peak(self, panel: Ssa) -> Ssa:
+        """Where the largest numbers of the columns of a panel of the chunk are."""
+        offset = self.writer.binary("mul nsw", panel, integer(self.plan.vectors * ROW_BYTES))
+        return self.writer.pointer(self.panel_peaks, offset, "i8")
 
     def panel_sums(self, panel: Ssa, count: Ssa) -> Ssa:
         """Where the sums of a panel of the chunk are."""
@@ -94,7 +101,7 @@ def make_squares(context: Context, plan: Plan, sizes: Sizes) -> Squares:
         take(writer.binary("mul nsw", panel, integer(2))),
         panel,
         take(writer.binary("mul nsw", block, integer(ROW_BYTES))),
-        take(writer.binary("mul nsw", sizes.group, integer(ROW_BYTES))),
+        take(writer.binary("mul nsw", sizes.group, integer(plan.vectors * ROW_BYTES))),
         take(writer.binary("mul nsw", columns, block)),
         reserve(writer, f"[{ROW_BYTES} x i8]"),
     )
@@ -155,6 +162,10 @@ def _cut_rows(squares: Squares, chunk: Chunk, part: tuple[Ssa, Ssa], extents: li
     ]
     offset = writer.binary("mul nsw", start, strides[0])
     begins = writer.compare("icmp eq", start, integer(0))
+    # the last step of these k: behind them it has to have zeros, whatever was there for other k
+    depth = multiply_all(writer, [turns, *extents[1:]])
+    last = divide_down(writer, writer.binary("sub nsw", depth, integer(1)), integer(SQUARE_K))
+    last = writer.binary("mul nsw", last, integer(ROW_BYTES))
 
     def turn(row: Ssa, largest: list[Ssa]) -> list[Ssa]:
         source = writer.load("ptr", table_slot(writer, chunk.table, 0, row), 8)
@@ -162,11 +173,12 @@ def _cut_rows(squares: Squares, chunk: Chunk, part: tuple[Ssa, Ssa], extents: li
         target, peak = squares.row(row), _peak(writer, squares.row_peaks, row)
         with writer.when(begins):
             writer.store(NONE, peak, ROW_BYTES)
-        for number in range(1, PARTS + 1):  # what is behind the last k
+        for number in range(PARTS):
             end = writer.binary("mul nsw", squares.part_bytes, integer(number))
-            end = writer.binary("sub nsw", end, integer(2 * ROW_BYTES))
-            writer.store(NONE, writer.pointer(target, end, "i8"), ROW_BYTES)
+            end = writer.pointer(writer.pointer(target, end, "i8"), last, "i8")
+            writer.store(NONE, end, ROW_BYTES)
         _cut_loops(squares, ((turns, *extents[1:]), strides), source, target, peak)
+        note_tiny(writer, peak)
         return [larger_peak(writer, largest[0], peak)]
 
     (largest,) = count_loop(writer, chunk.count, turn, [NONE])
@@ -218,27 +230,25 @@ def _multiply(
         target = writer.binary("mul nsw", odd, squares.panel_bytes)
         target = writer.pointer(squares.panels, target, "i8")
         source = writer.pointer(chunk.enter(panel, chunk.count).right, begin, "i8")
-        return Pairs(
-            writer, plan.vectors, source, depth, target, _peak(writer, squares.panel_peaks, place)
-        )
+        return Pairs(writer, plan.vectors, source, depth, target, squares.panel_peak(place))
 
     begins = writer.compare("icmp eq", start, integer(0))
     first = pairs_of(chunk.first)
     with writer.when(begins):
-        writer.store(NONE, first.peak, ROW_BYTES)
+        first.reset()
     first.cut(integer(0), first.count)
     before_last = writer.binary("sub nsw", chunk.last, integer(1))
 
     def turn(panel: Ssa, _: list[Ssa]) -> list[Ssa]:
         with squares.context.scope():
             place = writer.binary("sub nsw", panel, chunk.first)
-            peak = _peak(writer, squares.panel_peaks, place)
+            peak = squares.panel_peak(place)
             sums = squares.panel_sums(writer.select(at_once, integer(0), place), chunk.count)
             more = writer.compare("icmp slt", panel, before_last)
             following = writer.binary("add nsw", panel, writer.convert("zext", more, "i64"))
             cuts = pairs_of(following)
             with writer.when(writer.binary("and", begins, more)):
-                writer.store(NONE, cuts.peak, ROW_BYTES)
+                cuts.reset()
             stop = writer.select(more, cuts.count, integer(0))
             _multiply_tiles(squares, chunk.count, (place, sums), cuts, stop, adds)
             with writer.when(is_last):
@@ -284,7 +294,8 @@ def _multiply_tiles(
 def _multiply_wild(squares: Squares, chunk: Chunk, panel: Panel, peak: Ssa, sums: Ssa) -> None:
     """The sums of a panel that is wild, or of those rows that are."""
     writer, plan = squares.writer, squares.plan
-    some, whole = is_wild(writer, squares.block_peak), is_wild(writer, peak)
+    some = is_wild(writer, squares.block_peak)
+    whole = is_panel_wild(writer, peak, plan.vectors)
 
     def turn(row: Ssa, _: list[Ssa]) -> list[Ssa]:
         wild = is_wild(writer, _peak(writer, squares.row_peaks, row))

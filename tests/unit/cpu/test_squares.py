@@ -101,6 +101,22 @@ def test_numbers_of_any_size_that_do_not_overflow():
 
 
 @multiplies
+@pytest.mark.parametrize("inner", [768, 2050])
+def test_rows_and_panels_of_tiny_numbers(inner):
+    """The matrix unit takes parts for 0 that are below the least normal number."""
+    a, b = random(1, (130, inner), float32), random(2, (inner, 256), float32)
+    big = np.float32(1e15)
+    few = a.copy()
+    few[::3] *= np.float32(1e-37)
+    assert off_by(multiply(few, b * big), few, b * big).max() < 1e-6
+    thin = b.copy()
+    thin[:, 100:132] *= np.float32(1e-37)
+    assert off_by(multiply(a * big, thin), a * big, thin).max() < 1e-6
+    few[:, :] = 0
+    assert not multiply(few, b).any()
+
+
+@multiplies
 @pytest.mark.parametrize("inner", [45, 1100])
 def test_wild_numbers_are_what_they_are_elsewhere(inner):
     a, b = random(1, (70, inner), float32), random(2, (inner, 150), float32)
@@ -127,16 +143,20 @@ def test_the_same_bits_for_any_number_of_threads():
 
 @multiplies
 @pytest.mark.parametrize("merged", [False, True])
-@pytest.mark.parametrize(("channels", "kernel", "step"), [(3, 7, 2), (40, 3, 1), (530, 3, 2)])
-def test_windows(merged, channels, kernel, step):
+@pytest.mark.parametrize(
+    ("channels", "ky", "kx", "step"),
+    [(3, 7, 7, 2), (40, 3, 3, 1), (530, 3, 3, 2), (3, 33, 11, 1), (20, 27, 2, 1), (1, 40, 33, 1)],
+)
+def test_windows(merged, channels, ky, kx, step):
+    """Of the long ones the last k are fewer than those before, and end in the middle of a square."""
     function, packing = convolution(True, merged)
     height, width, outputs = 9, 10, 70
-    high, wide = (height - 1) * step + kernel, (width - 1) * step + kernel
+    high, wide = (height - 1) * step + ky, (width - 1) * step + kx
     x = random(1, (2, high, wide, channels), float32)
-    w = random(2, (kernel * kernel * channels, outputs), float32)
+    w = random(2, (ky * kx * channels, outputs), float32)
     y = np.zeros((2, height, width, outputs), np.float32)
-    sizes = (2, height, width, channels, kernel, kernel, step, wide, high, outputs)
+    sizes = (2, height, width, channels, ky, kx, step, wide, high, outputs)
     run(function, (x, aligned(pack(w, packing)), y), sizes, 2)
-    windows = np.lib.stride_tricks.sliding_window_view(x, (kernel, kernel), (1, 2))
+    windows = np.lib.stride_tricks.sliding_window_view(x, (ky, kx), (1, 2))
     windows = windows[:, ::step, ::step].transpose(0, 1, 2, 4, 5, 3).reshape(-1, len(w))
     assert off_by(y.reshape(-1, outputs), windows, w).max() < 1e-6

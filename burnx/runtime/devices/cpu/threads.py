@@ -11,6 +11,7 @@ import atexit
 import os
 import threading
 import time
+from functools import partial
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from burnx.runtime.devices.cpu.machine import (
     make_aligned,
 )
 from burnx.runtime.devices.cpu.processors import Seats, count_threads, list_processors
+from burnx.runtime.devices.cpu.stacks import has_stack, run_with_stack, start_with_stack
 
 
 class Pool:
@@ -42,9 +44,18 @@ class Pool:
         """Run the steps at an address with the state at another; False if a kernel failed."""
         if workers > self._ready:
             workers = self._grow(workers)
+        if not has_stack():
+            return run_with_stack(partial(self._run_until, steps, state, workers))
         start, pool, pc = self._start, self._address, 0
         while pc >= 0:  # each time Python has handled signals
             pc = start(pool, steps, workers, state, pc)
+        return pc == AT_END
+
+    def _run_until(self, steps: int, state: int, workers: int, stopped: threading.Event) -> bool:
+        """``run`` for another thread, which handles the signals."""
+        pc = 0
+        while pc >= 0 and not stopped.is_set():
+            pc = self._start(self._address, steps, workers, state, pc)
         return pc == AT_END
 
     def _grow(self, workers: int) -> int:
@@ -59,7 +70,7 @@ class Pool:
                     daemon=True,
                 )
                 try:
-                    thread.start()
+                    start_with_stack(thread)
                 except RuntimeError:  # this process may not have more
                     self._largest = self._ready
                     return self._ready
