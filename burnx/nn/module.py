@@ -95,6 +95,16 @@ class Module:
         return moved
 
     # ---------------------------------------------------------------- what it holds
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Raises: CallError for plain values in place of a parameter: saved, it would be missing."""
+        held = isinstance(value, (Parameter, Module)) or value is None
+        if not held and isinstance(vars(self).get(name), Parameter):
+            raise CallError(
+                f"{type(self).__name__}.{name} is a parameter and stays one: its values are set by "
+                f".{name}.data = array, not by {type(value).__name__} in its place"
+            )
+        super().__setattr__(name, value)
+
     def children(self) -> Iterator[tuple[str, Any]]:
         """The modules and parameters it holds, by attribute name."""
         for name, value in vars(self).items():

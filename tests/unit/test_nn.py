@@ -11,7 +11,7 @@ import pytest
 
 import burnx
 from burnx import Tensor, nn, ops
-from burnx.errors import BurnxError, InputError, UsageError, WeightsError
+from burnx.errors import BurnxError, CallError, InputError, UsageError, WeightsError
 from burnx.weights import save_weights
 
 
@@ -328,3 +328,12 @@ def test_compiled_modules_notice_new_weights() -> None:
     before = compiled(x).numpy()
     layer.weight.data = layer.weight.data + 1
     np.testing.assert_allclose(compiled(x).numpy(), before + 3, rtol=1e-5)
+
+
+@pytest.mark.parametrize("value", [np.zeros((2, 3), np.float32), [1.0], 1.0, ops.array(1.0)])
+def test_a_parameter_is_not_replaced_by_plain_values(value):
+    layer = nn.Linear(3, 2)
+    with pytest.raises(CallError, match=r"Linear\.weight is a parameter .* \.weight\.data = array"):
+        layer.weight = value
+    layer.weight, layer.bias = nn.Parameter(2, 3), None
+    assert list(dict(layer.named_parameters())) == ["weight"]
