@@ -94,8 +94,9 @@ def model_options(
             taken = {name: options.pop(name) for name in list(options) if name in names}
             return command(request=_request(taken), **options)
 
+        text = f"{_DEVICE_HELP}  A list, or once for each." if several_devices else _DEVICE_HELP
         device = click.option(
-            "--device", "devices", metavar="D", multiple=several_devices, help=_DEVICE_HELP
+            "--device", "devices", metavar="D", multiple=several_devices, help=text
         )
         wrapped = lift_option(called)
         for option in reversed(_RUN_OPTIONS):
@@ -108,5 +109,7 @@ def model_options(
 def _request(options: dict[str, Any]) -> ModelRequest:
     devices = options.pop("devices") or ()
     dims = dict(map(parse_dim, options.pop("dims")))
-    devices = (devices,) if isinstance(devices, str) else tuple(devices)
+    several = () if isinstance(devices, str) else devices
+    listed = [name.strip() for each in several for name in each.split(",")]
+    devices = (devices,) if isinstance(devices, str) else tuple(listed)
     return ModelRequest(devices=devices, dims=dims, **options)

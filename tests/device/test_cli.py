@@ -277,8 +277,13 @@ class Model(nn.Module):
 
 @pytest.mark.parametrize(("first", "holds"), [("1", False), ("-1", True)])
 def test_a_size_that_is_opened_is_tried(
-    first: str, holds: bool, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    first: str,
+    holds: bool,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     Path("fixed.py").write_text(FIXED.format(first=first))
     status = main(["export", "fixed.py", "--dynamic", "x:0=rows", "--check"])
     said = capsys.readouterr()
