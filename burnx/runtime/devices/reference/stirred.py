@@ -61,13 +61,14 @@ _ROUNDS: dict[str, frozenset[str] | None] = {
 class Stirred(Interpreter):
     """Moves about half of all float results to a neighbour, as ``random`` draws.
 
-    Raises: UnsupportedError for a program that draws random numbers itself, since no two runs of it are comparable.
+    Raises: UnsupportedError for a program that draws random numbers without a seed, since no two runs of it are comparable.
     """
 
     random: np.random.Generator = field(default_factory=np.random.default_rng)
 
     def step(self, step: Step, values: dict[Var, Any], sizes: Sizes) -> None:
-        if step.instruction.primitive == "random":
+        drawn = step.instruction
+        if drawn.primitive == "draw_key" and drawn.attributes["seed"] is None:
             raise UnsupportedError(f"results of chance do not compare, {step.instruction.place}")
         Interpreter.step(self, step, values, sizes)
         if _rounds(step.instruction):
