@@ -3,7 +3,9 @@
 Three times 8 bits hold the 24 of a float32.  Of the nine products of two numbers' parts six are taken; what is left out
 is less than what float32 loses when it rounds a product once.  The highest part is cut off, so that nothing overflows,
 the others are rounded, so that what is left out is of either sign.  NaN, infinity and very large numbers are wild:
-whoever cuts notes the largest numbers that were met, and sums that wild ones are part of are worked out otherwise.
+whoever cuts notes the largest numbers that were met, and sums that wild ones are part of are worked out otherwise.  So
+are rows and columns of nothing but tiny numbers; beside larger ones these lose what is below the least normal number,
+which the matrix unit takes for 0, as are products and sums that small.
 
 Source: Henry, Tang and Heinecke 2019, "Leveraging the bfloat16 Artificial Intelligence Datatype For Higher-Precision
 Computations".
@@ -24,9 +26,7 @@ LANES = 16
 FLOAT_BYTES, PART_BYTES = 4, 2
 MOST_EXPONENT = 60  # products of parts of numbers below 2 to the power of this do not overflow
 _WILD = (127 + MOST_EXPONENT) << 24  # the bits without the sign, which is shifted out
-_TINY = (
-    127 - 100
-) << 24  # parts of smaller numbers are below 2 to the power of -126: to the matrix unit 0
+_TINY = (127 - 100) << 24  # parts of smaller numbers are below the least normal one
 _VECTOR, _BITS = f"<{LANES} x float>", f"<{LANES} x i32>"
 _HIGH = -0x10000  # the bits of a float32 that a bfloat16 has
 _HALF = 0x8000  # of the last of them

@@ -38,8 +38,8 @@ _LEAST_ROWS = 12  # the right side comes from memory for fewer
 
 @dataclass(frozen=True, slots=True)
 class SquareSizes:
-    """``wanted``: whether numbers are cut; ``at_once``: for all k; else ``turns`` of the outermost loop over k are taken at a time, which are ``depth``
-    k, ``rest`` each; ``rows`` of a block at most.
+    """``wanted``: whether numbers are cut; ``at_once``: for all k; else ``turns`` of the outermost loop over k are taken at
+    a time, which are ``depth`` k, ``rest`` each; ``rows`` of a block at most.
     """
 
     writer: Writer

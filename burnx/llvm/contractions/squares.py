@@ -34,8 +34,8 @@ from burnx.llvm.writer import Ssa, Writer, integer
 
 @dataclass(frozen=True, slots=True)
 class Squares:
-    """Memory on the stack: cut rows of the block, ``row_bytes`` each; two cut panels, ``panel_bytes`` each; the largest numbers of every row,
-    of every panel of the chunk, and of the block; the sums, panel after panel.
+    """Memory on the stack: cut rows of the block, ``row_bytes`` each; two cut panels, ``panel_bytes`` each; the largest
+    numbers of every row, of every panel of the chunk, and of the block; the sums, panel after panel.
     """
 
     context: Context
@@ -84,9 +84,7 @@ def make_squares(context: Context, plan: Plan, sizes: Sizes) -> Squares:
     steps = divide_up(writer, sizes.squares.depth, integer(SQUARE_K))
     block = _whole_rows(writer, sizes.block)
     part = writer.binary("mul nsw", steps, integer(ROW_BYTES))
-    part = writer.binary(
-        "add nsw", part, integer(ROW_BYTES)
-    )  # what is copied may overwrite what is behind it
+    part = writer.binary("add nsw", part, integer(ROW_BYTES))  # a gap that may be written over
     row_bytes = writer.binary("mul nsw", part, integer(PARTS))
     panel = writer.binary("mul nsw", steps, integer(PARTS * STEP * plan.vectors * ROW_BYTES))
     panels = sizes.squares.sums_panels(sizes.group)
