@@ -9,7 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
+from types import NoneType
 from typing import Any, ClassVar, Self
+
+import numpy as np
 
 from burnx.capture.lazy import recorder_on, tensor
 from burnx.checkpoints import open_tensors
@@ -17,7 +20,7 @@ from burnx.errors import CallError, WeightsError
 from burnx.nn.parameter import Parameter
 from burnx.nn.stored import Remap, is_counter, names_in, under_original_names
 from burnx.runtime.device import Device, find_device
-from burnx.tensor import AMBIENT, Array, Tensor
+from burnx.tensor import AMBIENT, Array, Tensor, to_numpy
 from burnx.weights import save_weights
 
 _WHERE = "where it runs"  # in a module's vars, under a name that no attribute can have
@@ -96,13 +99,18 @@ class Module:
 
     # ---------------------------------------------------------------- what it holds
     def __setattr__(self, name: str, value: Any) -> None:
-        """Raises: CallError for plain values in place of a parameter: saved, it would be missing."""
-        held = isinstance(value, (Parameter, Module)) or value is None
-        if not held and isinstance(vars(self).get(name), Parameter):
-            raise CallError(
-                f"{type(self).__name__}.{name} is a parameter and stays one: its values are set by "
-                f".{name}.data = array, not by {type(value).__name__} in its place"
-            )
+        """An array, or a tensor of a plain call, in place of a parameter becomes one: else it would not be saved.
+
+        Raises: CallError for other plain values.
+        """
+        before = vars(self).get(name)
+        if isinstance(before, Parameter) and not isinstance(value, (Parameter, Module, NoneType)):
+            if AMBIENT.get() is not None or not isinstance(value, (np.ndarray, Tensor)):
+                raise CallError(
+                    f"{type(self).__name__}.{name} is a parameter and stays one: its values are set by "
+                    f".{name}.data = array, not by {type(value).__name__} in its place"
+                )
+            value = Parameter.of(to_numpy(value), before.original)
         super().__setattr__(name, value)
 
     def children(self) -> Iterator[tuple[str, Any]]:

@@ -31,6 +31,13 @@ class Parameter(Tensor):
         self._data: Array | None = None
         self._value: Any = None
 
+    @classmethod
+    def of(cls, array: Array, original: str = "") -> Parameter:
+        """A parameter that holds an array, and its shape and dtype."""
+        made = cls(*array.shape, dtype=dtype_name(array.dtype))
+        made.data, made.original = array, original
+        return made
+
     @property
     def recorder(self) -> Recorder:  # type: ignore[override]
         return AMBIENT.get() or default_recorder()
