@@ -58,6 +58,7 @@ def test_a_hundredth_of_the_tests_passes(tmp_path: Path) -> None:
 
 
 @pytest.mark.suite
+@pytest.mark.first
 def test_a_tenth_of_the_tests_passes(tmp_path: Path) -> None:
     check_tests(10, tmp_path)
 
