@@ -135,13 +135,8 @@ MODELS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
-@pytest.mark.parametrize("name", MODELS)
-def test_products_by_cublaslt_give_right_numbers(
-    driver: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, dtype: str
-) -> None:
-    """They win every race here, so that what is run, recorded and replayed is theirs."""
-    pytest.importorskip("nvmath")
+def let_libraries_win(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a library can be asked for it is faster at."""
     from burnx.runtime.devices.gpu import library_products, tuning
 
     monkeypatch.setattr(library_products, "LEAST", 1)
@@ -152,6 +147,16 @@ def test_products_by_cublaslt_give_right_numbers(
 
     monkeypatch.setattr(tuning._Trial, "time", prefer_library)
     monkeypatch.setattr(tuning, "device_roofline", lambda driver: Roofline(1e18, 1e18))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("name", MODELS)
+def test_products_by_cublaslt_give_right_numbers(
+    driver: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, dtype: str
+) -> None:
+    """They win every race here, so that what is run, recorded and replayed is theirs."""
+    pytest.importorskip("nvmath")
+    let_libraries_win(monkeypatch)
     inputs = [each.astype(dtype) for each in (*make_arrays("float32"), B)]
     wide = [each.astype(np.float32) for each in inputs]
     expected = burnx.compile(MODELS[name], "reference")(*wide).numpy()
@@ -195,16 +200,7 @@ def test_convolutions_by_cudnn_give_right_numbers(
 ) -> None:
     """They win every race here, NaN among the numbers; in a second process's place, the plans are read again."""
     pytest.importorskip("cudnn")
-    from burnx.runtime.devices.gpu import library_products, tuning
-
-    monkeypatch.setattr(library_products, "LEAST", 1)
-    measured = tuning._Trial.time
-
-    def prefer_library(self: Any, form: Any) -> int:
-        return measured(self, form) // (1000 if form.kind == "library" else 1) + 1
-
-    monkeypatch.setattr(tuning._Trial, "time", prefer_library)
-    monkeypatch.setattr(tuning, "device_roofline", lambda driver: Roofline(1e18, 1e18))
+    let_libraries_win(monkeypatch)
     kind = DTYPES[dtype]
     x, *others = (each.astype(kind) for each in (IMAGE, W3, B3, V3))
     x[1, 3, 7, 8] = np.nan

@@ -1,4 +1,4 @@
-"""float32 numbers cut into three of bfloat16, which processors with a matrix unit multiply sixteen times as fast.
+"""float32 numbers cut into three of bfloat16, which processors with a matrix unit multiply many at a time.
 
 Three times 8 bits hold the 24 of a float32.  Of the nine products of two numbers' parts six are taken; what is left out
 is less than what float32 loses when it rounds a product once.  The highest part is cut off, so that nothing overflows,

@@ -137,8 +137,9 @@ def emit_squares(squares: Squares, chunk: Chunk, is_new: Ssa) -> None:
     extents = [squares.context.index(extent) for _, extent in statement.inner]
     assert sizes.squares is not None
     some, rest = sizes.squares.turns, sizes.squares.rest
-    at_once = writer.compare("icmp sge", some, extents[0])
-    keeps = writer.binary("and", at_once, writer.binary("xor", is_new, Ssa("true", "i1")))
+    keeps = writer.binary(
+        "and", sizes.squares.at_once, writer.binary("xor", is_new, Ssa("true", "i1"))
+    )
 
     def turn(start: Ssa, _: list[Ssa]) -> list[Ssa]:
         with squares.context.scope():
@@ -215,7 +216,8 @@ def _multiply(
 ) -> None:
     """All rows of the block times all panels of the chunk, for some turns of the outermost loop over k."""
     writer, plan, (start, turns) = squares.writer, squares.plan, part
-    at_once = writer.compare("icmp sge", turns, extent)
+    assert squares.sizes.squares is not None
+    at_once = squares.sizes.squares.at_once
     is_last = writer.compare("icmp sge", writer.binary("add nsw", start, turns), extent)
     depth = writer.binary("mul nsw", turns, rest)
     row_bytes = integer(plan.width * plan.numbers.total.itemsize)
