@@ -159,8 +159,8 @@ class LoadedModel:
         values = self._values(inputs)
         return self._executables.lower(values), values
 
-    def placement(self) -> dict[str, int]:
-        """How often each thing occurs that Python carries out on this device, for the declared inputs."""
+    def placement(self) -> dict[str, list[str]]:
+        """What Python carries out on this device for the declared inputs, and the nodes where it occurs."""
         from burnx.lowering import lower
 
         types = [value.type for value in self.graph.inputs]

@@ -35,7 +35,6 @@ class Engine:
     """``package`` is what must be installed, ``modules`` what counts as importing the engine."""
 
     package: str
-    install: str
     modules: tuple[str, ...]
     open: Callable[[Job, Mapping[str, Any]], Call]
 
@@ -44,7 +43,7 @@ def check_installed(name: str) -> None:
     """Raises: DeviceError if the engine is not installed."""
     engine = ENGINES[name]
     if importlib.util.find_spec(engine.package) is None:
-        raise DeviceError(f"{name} is not installed: pip install {engine.install}")
+        raise DeviceError(f"{name} is not installed: pip install {engine.package}")
 
 
 def _open_burnx(job: Job, inputs: Mapping[str, Any]) -> Call:
@@ -129,13 +128,12 @@ _OWN = (
     "burnx.runtime.devices.cpu",
 )
 ENGINES: dict[str, Engine] = {
-    "burnx": Engine("burnx", "burnx", _OWN, _open_burnx),
+    "burnx": Engine("burnx", _OWN, _open_burnx),
     "onnxruntime": Engine(
         "onnxruntime",
-        '"burnx[verify]"',
         ("onnxruntime", "burnx.conformance.engines"),
         _open_onnxruntime,
     ),
-    "openvino": Engine("openvino", '"burnx[bench]"', ("openvino",), _open_openvino),
-    "torch": Engine("torch", "torch", ("torch",), _open_torch),
+    "openvino": Engine("openvino", ("openvino",), _open_openvino),
+    "torch": Engine("torch", ("torch",), _open_torch),
 }

@@ -79,9 +79,15 @@ def _loaded_facts(console: Console, request: ModelRequest) -> dict[str, Any]:
         **_file_nodes(request.model),
         **facts,
         "device": model.device.name,
-        "placement": [f"{name}: {count}" for name, count in model.placement().items()],
+        "placement": [_foreign_text(*each) for each in model.placement().items()],
         "unsupported": [],
     }
+
+
+def _foreign_text(name: str, places: Sequence[str]) -> str:
+    """What Python carries out, how often, and the nodes that it is part of."""
+    nodes = [place for place in dict.fromkeys(places) if place]
+    return f"{name}: {len(places)}" + (f", {_some(nodes)}" if nodes else "")
 
 
 def _file_nodes(path: str) -> dict[str, int]:

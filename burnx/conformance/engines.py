@@ -51,7 +51,7 @@ def open_onnxruntime(path: str | bytes, threads: int = 1, optimised: bool = True
     Raises: DeviceError if onnxruntime is not installed; its own errors if it refuses the model.
     """
     if not has_onnxruntime():
-        raise DeviceError('onnxruntime is not installed: pip install "burnx[verify]"')
+        raise DeviceError("onnxruntime is not installed: pip install onnxruntime")
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

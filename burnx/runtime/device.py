@@ -284,14 +284,14 @@ def _left_there(values: Sequence[Any], inputs: Sequence[Any], driver: Any) -> li
     return moved
 
 
-def placement(program: Program, where: Device) -> dict[str, int]:
-    """How often each thing occurs that the device has no code of its own for, so that Python carries it out.
+def placement(program: Program, where: Device) -> dict[str, list[str]]:
+    """What the device has no code of its own for, so that Python carries it out, and the places where it occurs.
 
     Bodies of branches and loops count once.
     """
-    counts: dict[str, int] = {}
-    name_foreign: Callable[[Program], Iterator[str]]
+    found: dict[str, list[str]] = {}
+    name_foreign: Callable[[Program], Iterator[tuple[str, str]]]
     name_foreign = room_of(where).name_foreign
-    for name in name_foreign(program):
-        counts[name] = counts.get(name, 0) + 1
-    return counts
+    for name, place in name_foreign(program):
+        found.setdefault(name, []).append(place)
+    return found

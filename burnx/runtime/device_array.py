@@ -60,6 +60,13 @@ class DeviceArray:
             self.driver.copy(target, self.place, self.nbytes)
         return replace(self, place=target, borrowed=False)
 
+    def __deepcopy__(self, memo: Any) -> DeviceArray:
+        return self.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A pickle holds a copy on the host and the device's name, where it goes again."""
+        return _put_by_name, (self.device, self.numpy())
+
     def reshape(self, shape: tuple[int, ...]) -> DeviceArray:
         """The same memory under another shape of as many elements."""
         return replace(self, shape=shape)
@@ -107,6 +114,12 @@ def put(driver: Any, array: Array) -> DeviceArray:
         if array.nbytes:
             driver.upload(place, np.require(array, requirements=["C"]))
     return DeviceArray(driver, place, array.shape, array.dtype)
+
+
+def _put_by_name(name: str, array: Array) -> DeviceArray:
+    from burnx.runtime.devices.gpu import find_driver
+
+    return put(find_driver(name), array)
 
 
 def is_array(value: Any) -> bool:

@@ -285,7 +285,7 @@ def test_inspect_lists_what_python_carries_out(
     assert main(["inspect", path, "--device", DEVICE]) == 0
     said = capsys.readouterr().out
     assert f"placement    all on {DEVICE} but what follows" in said
-    assert "in Python    Unique" in said
+    assert "in Python    Unique: 1, node" in said
 
 
 def test_a_name_of_no_device_is_told() -> None:

@@ -10,8 +10,8 @@ from burnx.program import Instruction, Program, Var, bodies
 from burnx.types import TensorType
 
 
-def name_foreign(program: Program, **wishes: Any) -> Iterator[str]:
-    """The names of what Python carries out between native segments, bodies of branches and loops included.
+def name_foreign(program: Program, **wishes: Any) -> Iterator[tuple[str, str]]:
+    """(name, place) of what Python carries out between native segments, bodies of branches and loops included.
 
     ``wishes`` are those of the device, as ``cut`` takes them.
     """
@@ -20,7 +20,7 @@ def name_foreign(program: Program, **wishes: Any) -> Iterator[str]:
     for unit in cut(program, **wishes).units:
         if isinstance(unit, Segment):
             continue
-        yield _name(unit)
+        yield _name(unit), unit.place
         for body in bodies(unit):
             yield from name_foreign(body, **wishes)
 

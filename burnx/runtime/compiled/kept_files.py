@@ -90,9 +90,14 @@ def name_environment() -> str:
     return check_environment(os.environ.get("BURNX_ENV") or DEFAULT, "BURNX_ENV")
 
 
+def is_environment_name(name: str) -> bool:
+    """Whether an environment may be called so: it is a folder's name as well."""
+    return re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name) is not None
+
+
 def check_environment(name: str, where: str) -> str:
     """Raises: UsageError if it is not a name that can be a folder's."""
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
+    if not is_environment_name(name):
         raise UsageError(
             f"the name of an environment is letters, digits, '.', '_' and '-', at most 64 of them;"
             f" {where} is {name!r}"

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import IO, Any
 
 from burnx import __version__
 from burnx.errors import ModelError, UsageError
@@ -29,6 +29,7 @@ from burnx.runtime.environments.contents import (
     Content,
     as_manifest,
     examine,
+    find_environment,
     kind_of,
     list_environments,
     list_names,
@@ -48,6 +49,11 @@ DENSITY_MOST = (
 )
 SMALL_BYTES = 16 << 20
 _PIECE = 1 << 20
+_BEGINS, _ENDS = (
+    b"PK\3\4",
+    b"PK\5\6",
+)  # of an archive's first record and of its last, which has no comment
+_END_BYTES = 22
 _STARTS = 1980, 1, 1, 0, 0, 0  # the time of all entries: equal contents make equal files
 
 
@@ -77,7 +83,7 @@ def summarize() -> list[Summary]:
 
 
 def _summary(name: str) -> Summary:
-    files, kinds, total = open_environment(name), Counter[str](), 0
+    files, kinds, total = find_environment(name), Counter[str](), 0
     for entry in list_names(files) if files is not None else ():
         with suppress(OSError):
             total += os.stat(os.path.join(files.folder, entry)).st_size  # type: ignore[union-attr]
@@ -87,7 +93,7 @@ def _summary(name: str) -> Summary:
 
 def clear(name: str) -> Summary:
     """Remove what an environment holds; what it was."""
-    found, files = _summary(name), open_environment(name)
+    found, files = _summary(name), find_environment(name)
     for entry in list(list_names(files)) if files is not None else ():
         with suppress(OSError):
             os.unlink(os.path.join(files.folder, entry))  # type: ignore[union-attr]
@@ -99,9 +105,11 @@ def export_environment(name: str, path: str) -> Summary:
 
     Raises: UsageError if nothing is kept there.
     """
-    files = _open(name)
-    names = list(list_names(files))
-    if not names:
+    if not list_environments():
+        raise _nothing_kept()
+    files = find_environment(name)
+    names = [] if files is None else list(list_names(files))
+    if files is None or not names:
         raise UsageError(f"environment {name!r} is empty: run a model with BURNX_ENV={name} first")
     entries, kinds, total = [], Counter[str](), 0
     for each in names:
@@ -140,8 +148,12 @@ def _info(name: str) -> zipfile.ZipInfo:
 def _open(name: str) -> KeptFiles:
     files = open_environment(name)
     if files is None:
-        raise UsageError("nothing is kept here: BURNX_CACHE is 'off', or no folder that is ours")
+        raise _nothing_kept()
     return files
+
+
+def _nothing_kept() -> UsageError:
+    return UsageError("nothing is kept here: BURNX_CACHE is 'off', or no folder that is ours")
 
 
 def import_environment(path: str, name: str) -> Report:
@@ -151,23 +163,23 @@ def import_environment(path: str, name: str) -> Report:
     """
     with _archive(path) as archive:
         manifest = _read_manifest(archive, path)
-        files, here = _open(name), describe_machine()
         checked = [_check_entry(archive, each, path) for each in manifest["entries"]]
+        here = describe_machine()
+        obstacles = [(content, find_obstacle(content, here)) for content in checked]
         taken, left, reasons = Counter[str](), Counter[str](), Counter[str]()
-        for content in checked:
-            why = find_obstacle(content, here)
+        for content, why in obstacles:
             if why is not None:
                 left[content.kind] += 1
                 reasons[why] += 1
                 continue
-            _write(files, name, content, _read(archive, content.name, content.size, path))
+            _write(name, content, _read(archive, content.name, content.size, path))
             taken[content.kind] += 1
     return Report(name, manifest["burnx"], dict(taken), dict(left), dict(reasons))
 
 
-def _write(files: KeptFiles, target: str, content: Content, data: bytes) -> None:
+def _write(target: str, content: Content, data: bytes) -> None:
     folder, _, name = content.name.rpartition("/")
-    place = open_environment(target, folder) if folder else files
+    place = open_environment(target, folder) if folder else _open(target)
     if place is None:
         raise UsageError(f"folder {folder!r} of environment {target!r} cannot be written to")
     try:
@@ -192,12 +204,23 @@ def _archive(path: str) -> Iterator[zipfile.ZipFile]:
         raise UsageError(f"file {path!r} cannot be read: {error.strerror}") from error
     with file:
         try:
+            _check_ends(file, path)
             with zipfile.ZipFile(file) as archive:
                 yield archive
         except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
             raise _refused(path, str(error) or "it is damaged") from error
         except OSError as error:
             raise _refused(path, f"it cannot be read to its end ({error})") from error
+
+
+def _check_ends(file: IO[bytes], path: str) -> None:
+    """An archive without anything before or behind it: what zipfile passes over was written by somebody else."""
+    begins = file.read(len(_BEGINS))
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(size - _END_BYTES, 0))
+    end = file.read(_END_BYTES)
+    if begins != _BEGINS or not end.startswith(_ENDS) or not end.endswith(b"\0\0"):
+        raise _refused(path, "it does not begin and end as an archive does")
 
 
 def _read_manifest(archive: zipfile.ZipFile, path: str) -> Mapping[str, Any]:

@@ -16,6 +16,7 @@ from burnx.runtime.compiled.kept_files import (
     About,
     KeptFiles,
     about_of,
+    is_environment_name,
     open_environment,
     open_ours,
     split_entry,
@@ -55,8 +56,14 @@ def list_environments() -> list[str]:
         return []
     with suppress(OSError):
         found = sorted(os.scandir(os.path.join(whole.folder, ENVIRONMENTS)), key=lambda e: e.name)
-        return [DEFAULT, *(e.name for e in found if e.is_dir(follow_symlinks=False))]
+        ours = (e for e in found if e.is_dir(follow_symlinks=False))
+        return [DEFAULT, *(e.name for e in ours if is_environment_name(e.name))]
     return [DEFAULT]
+
+
+def find_environment(name: str) -> KeptFiles | None:
+    """The folder of an environment that is there; none is made for one that is not."""
+    return open_environment(name) if name in list_environments() else None
 
 
 def list_names(files: KeptFiles) -> Iterator[str]:

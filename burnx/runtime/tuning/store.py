@@ -31,6 +31,7 @@ class Store:
     about: About
     files: KeptFiles | None = None
     known: dict[str, Any] = field(default_factory=dict)
+    fresh: set[str] = field(default_factory=set)  # what this process has kept itself
 
     def find(self, *key: Any) -> Any:
         """What was kept under a key; None if there is nothing that can be trusted."""
@@ -47,8 +48,13 @@ class Store:
         """Keep a value that JSON can hold."""
         name = self._name(key)
         self.known[name] = json.loads(json.dumps(value))
+        self.fresh.add(name)
         if self.files is not None:
             self.files.write_entry(name, json.dumps(value).encode(), self.about)
+
+    def is_fresh(self, *key: Any) -> bool:
+        """Whether this process has kept something under a key."""
+        return self._name(key) in self.fresh
 
     def _name(self, key: Any) -> str:
         text = json.dumps([key, sorted(self.about.items())])

@@ -171,6 +171,20 @@ def test_environments_are_listed_and_cleared_one_by_one(cache: Path) -> None:
     assert names_in("default") == [] and len(names_in("first")) == 3
 
 
+def test_no_environment_is_made_by_asking_for_one(cache: Path, tmp_path: Path) -> None:
+    add_kernels("elsewhere", 2, cpu="none")
+    export_environment("elsewhere", str(tmp_path / "useless"))
+    clear("nobody")
+    with pytest.raises(UsageError, match="is empty"):
+        export_environment("nobody", str(tmp_path / "file"))
+    assert import_environment(str(tmp_path / "useless"), "nobody").left == {"kernel": 2}
+    (tmp_path / "bad").write_bytes((tmp_path / "useless").read_bytes()[:-30])
+    with pytest.raises(ModelError, match="as it was exported"):
+        import_environment(str(tmp_path / "bad"), "nobody")
+    (cache / "environments" / "no name").mkdir()
+    assert [each.name for each in summarize()] == ["default", "elsewhere", "first"]
+
+
 # ------------------------------------------------------------------------------------------------ hostile files
 def rewrite(source: Path, target: Path, change: Any) -> None:
     """An exported file with its (name, bytes) changed; the manifest is one of them."""
@@ -296,6 +310,17 @@ def test_a_truncated_file_is_refused(cache: Path, tmp_path: Path, part: float) -
     export_environment("first", str(tmp_path / "good"))
     data = (tmp_path / "good").read_bytes()
     (tmp_path / "bad").write_bytes(data[: int(len(data) * part)])
+    with pytest.raises(ModelError, match="as it was exported"):
+        import_environment(str(tmp_path / "bad"), "second")
+
+
+@pytest.mark.parametrize("ends", [(b"", b"more"), (b"less", b""), (b"", bytes(70_000))])
+def test_a_file_with_more_before_or_behind_is_refused(
+    cache: Path, tmp_path: Path, ends: tuple[bytes, bytes]
+) -> None:
+    export_environment("first", str(tmp_path / "good"))
+    data = (tmp_path / "good").read_bytes()
+    (tmp_path / "bad").write_bytes(ends[0] + data + ends[1])
     with pytest.raises(ModelError, match="as it was exported"):
         import_environment(str(tmp_path / "bad"), "second")
 

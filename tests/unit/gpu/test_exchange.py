@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import subprocess
 import sys
@@ -22,7 +23,7 @@ X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 @pytest.mark.parametrize(
     ("name", "package", "says"),
-    [("cuda", "cupy", "burnx[cuda13]"), ("opencl:0", "pyopencl", "burnx[opencl]")],
+    [("cuda", "cupy", "cupy-cuda13x"), ("opencl:0", "pyopencl", "pip install pyopencl")],
 )
 def test_a_missing_package_is_told(
     monkeypatch: pytest.MonkeyPatch, name: str, package: str, says: str
@@ -63,6 +64,14 @@ def test_numpy_takes_tensors_without_a_copy() -> None:
 def test_outputs_never_share_memory_with_inputs() -> None:
     same = burnx.compile(lambda t: t.reshape(3, 2), "cpu")(X)
     assert not np.shares_memory(np.from_dlpack(same), X)
+
+
+def test_an_array_on_a_device_is_pickled_and_copied_to_the_same_device() -> None:
+    pytest.importorskip("pyopencl")
+    there = burnx.Device("opencl:0").put(X)
+    for made in (pickle.loads(pickle.dumps(there)), copy.deepcopy(there)):
+        assert made.device == "opencl:0" and made.place != there.place
+        np.testing.assert_array_equal(made.numpy(), X)
 
 
 class Elsewhere:

@@ -182,17 +182,23 @@ def test_shape_classes_are_powers_of_two() -> None:
 
 
 # ----------------------------------------------------------------------------------------------------- roofline
-def test_a_roofline_is_measured_once(cache: Path) -> None:
-    store, measured = find_store({"for": "test", "device": "four"}), []
+def test_a_roofline_is_the_best_that_processes_measured_once_each(cache: Path) -> None:
+    store = find_store({"for": "test", "device": "four"})
+    busy, idle = Roofline(1e9, 9e9, {"float16": 8e9}), Roofline(2e9, 3e9, {"bfloat16": 8e9})
+    left = [busy, idle]
+    assert find_roofline(store, lambda: left.pop(0)) == busy
+    assert find_roofline(store, lambda: left.pop(0)) == busy and left == [idle]
+    next_process = reread(store)
+    best = Roofline(2e9, 9e9, {"float16": 8e9, "bfloat16": 8e9})
+    assert find_roofline(next_process, lambda: left.pop(0)) == best
+    assert find_roofline(next_process, lambda: left.pop(0)) == best and not left
 
-    def measure() -> Roofline:
-        measured.append(1)
-        return Roofline(1e9, 2e9, {"float16": 8e9})
 
-    first = find_roofline(store, measure)
-    assert find_roofline(reread(store), measure) == first and measured == [1]
-    reread(store).keep({"bytes_per_s": "fast"}, "roofline")
-    assert find_roofline(reread(store), measure) == first and measured == [1, 1]
+def test_a_kept_roofline_that_is_none_is_measured_anew(cache: Path) -> None:
+    store = find_store({"for": "test", "device": "four"})
+    store.keep({"bytes_per_s": "fast"}, "roofline")
+    found = Roofline(1e9, 2e9)
+    assert find_roofline(reread(store), lambda: found) == found
 
 
 def test_the_roofline_is_the_slower_of_moving_and_working() -> None:

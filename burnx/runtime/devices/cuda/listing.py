@@ -8,7 +8,7 @@ from burnx.errors import DeviceError
 from burnx.runtime.device import Facts
 
 WHAT_TO_INSTALL = (
-    'pip install "burnx[cuda13]", or "burnx[cuda12]" for a driver older than 580 (nvidia-smi says)'
+    "pip install cupy-cuda13x, or cupy-cuda12x for a driver older than 580 (nvidia-smi says)"
 )
 
 

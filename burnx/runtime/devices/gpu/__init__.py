@@ -70,8 +70,8 @@ def find_driver(name: str) -> Driver:
     return driver
 
 
-def name_foreign(program: Program) -> Iterator[str]:
-    """The names of what Python carries out between segments."""
+def name_foreign(program: Program) -> Iterator[tuple[str, str]]:
+    """(name, place) of what Python carries out between segments."""
     from burnx.runtime.compiled import foreign
 
     return foreign.name_foreign(program, spread=True)

@@ -8,7 +8,7 @@ from burnx.errors import DeviceError
 from burnx.runtime.device import Facts
 
 WHAT_TO_INSTALL = (
-    'pip install "burnx[opencl]", which brings pyopencl and PoCL, a driver for this processor'
+    "pip install pyopencl pocl-binary-distribution; the latter is PoCL, a driver for this processor"
 )
 
 
