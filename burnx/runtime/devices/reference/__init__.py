@@ -19,7 +19,7 @@ def prepare(program: Program, options: Mapping[str, Any]) -> Interpreter:
 
 
 def name_foreign(program: Program) -> Iterator[tuple[str, str]]:
-    """The names of what is not a primitive: work that is handed to Python, and what is lowered only while running."""
+    """(name, place) of what is not a primitive: work that is handed to Python, and what is lowered only while running."""
     for instruction in walk(program):
         if instruction.primitive in ("host", "defer"):
-            yield str(instruction.attributes.get("name", instruction.primitive))
+            yield str(instruction.attributes.get("name", instruction.primitive)), instruction.place
