@@ -18,11 +18,13 @@ from burnx.fusion.expressions import (
     working_dtype,
 )
 from burnx.fusion.indices import reshaped
-from burnx.fusion.orders import reshaped_order, wanted_order
+from burnx.fusion.orders import wanted_order
 from burnx.fusion.scheduler import Scheduler
 from burnx.fusion.storage import Order, Storage
 from burnx.kernels.ir import Cast, Statement, Store, Value
 from burnx.program import Instruction, Var
+from burnx.shape import layouts
+from burnx.shape.layouts import Layout, layout_of, order_of
 
 
 @dataclass(slots=True)
@@ -33,7 +35,7 @@ class Behind:
     at: Expressions
     values: dict[Var, Value] = field(default_factory=dict)
     indices: dict[Var, Index] = field(default_factory=dict)
-    orders: dict[Var, Order | None] = field(default_factory=dict)
+    layouts: dict[Var, Layout | None] = field(default_factory=dict)
     body: list[Statement] = field(default_factory=list)
     writes: list[Storage] = field(default_factory=list)
 
@@ -51,7 +53,7 @@ def write_behind(
     (var,) = cluster.seed.outputs
     made = Behind(scheduler, at)
     made.values[var] = _rounded(value, var)
-    made.indices[var], made.orders[var] = index, order
+    made.indices[var], made.layouts[var] = index, layout_of(shape_of(var), order)
     exported = set(scheduler.exported(cluster))
     for member in cluster.members:
         if member is not cluster.seed:
@@ -67,7 +69,8 @@ def _rounded(value: Value, var: Var) -> Value:
 
 
 def _export(made: Behind, var: Var) -> None:
-    order = wanted_order(made.scheduler, var) or made.orders[var]
+    layout = made.layouts[var]
+    order = wanted_order(made.scheduler, var) or (None if layout is None else order_of(layout))
     storage = made.scheduler.memory.get(var) or made.scheduler.allocate(var, order)
     place = made.at.place(storage, made.indices[var])
     value = as_stored(made.values[var], dtype_of(var))
@@ -89,7 +92,7 @@ def _follow_map(made: Behind, member: Instruction) -> None:
     )
     (var,) = member.outputs
     made.values[var] = applied(member.attributes["function"], arguments, dtype_of(var))
-    made.indices[var], made.orders[var] = index, made.orders[lead]
+    made.indices[var], made.layouts[var] = index, made.layouts[lead]
 
 
 def _follow_cast(made: Behind, member: Instruction) -> None:
@@ -98,7 +101,7 @@ def _follow_cast(made: Behind, member: Instruction) -> None:
     key = (lead, made.indices[lead])
     given[key] = made.values[lead]
     made.values[var] = VIRTUAL[member.primitive](made.at, member, made.indices[lead])
-    made.indices[var], made.orders[var] = made.indices[lead], made.orders[lead]
+    made.indices[var], made.layouts[var] = made.indices[lead], made.layouts[lead]
 
 
 def _follow_reshape(made: Behind, member: Instruction) -> None:
@@ -106,8 +109,8 @@ def _follow_reshape(made: Behind, member: Instruction) -> None:
     source, target = shape_of(lead), shape_of(var)
     made.values[var] = made.values[lead]
     made.indices[var] = reshaped(made.indices[lead], source, target, made.at.ranges)
-    order = made.orders[lead]
-    made.orders[var] = reshaped_order(order, source, target) if order is not None else None
+    layout = made.layouts[lead]
+    made.layouts[var] = None if layout is None else layouts.reshaped(layout, target)
 
 
 def _follow_transpose(made: Behind, member: Instruction) -> None:
@@ -115,9 +118,8 @@ def _follow_transpose(made: Behind, member: Instruction) -> None:
     perm = member.attributes["perm"]
     made.values[var] = made.values[lead]
     made.indices[var] = tuple(made.indices[lead][axis] for axis in perm)
-    order = made.orders[lead]
-    place = {origin: axis for axis, origin in enumerate(perm)}
-    made.orders[var] = tuple(place[axis] for axis in order) if order is not None else None
+    layout = made.layouts[lead]
+    made.layouts[var] = None if layout is None else layouts.transposed(layout, perm)
 
 
 _FOLLOW = {

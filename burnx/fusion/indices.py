@@ -18,6 +18,7 @@ from burnx.shape import (
     substitute,
     symbols,
 )
+from burnx.shape.layouts import matching_runs
 
 Ranges = Mapping[str, Dim]  # variable -> extent
 
@@ -157,36 +158,3 @@ def reshaped(
         place = linear(index[low:high], source[low:high])
         result.extend(unravel(place, target[start:stop], ranges))
     return tuple(result)
-
-
-def matching_runs(source: Shape, target: Shape) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Pairs of runs of axes, one of each shape, that hold the same number of elements."""
-    runs = []
-    low = start = 0
-    while low < len(source) or start < len(target):
-        high, stop = min(low + 1, len(source)), min(start + 1, len(target))
-        found = _grow_run(source, target, (low, high), (start, stop))
-        runs.append(found)
-        (_, low), (_, start) = found
-    return runs
-
-
-def _grow_run(
-    source: Shape, target: Shape, left: tuple[int, int], right: tuple[int, int]
-) -> tuple[tuple[int, int], tuple[int, int]]:
-    (low, high), (start, stop) = left, right
-    for _ in range(len(source) + len(target) + 1):
-        one, two = product(source[low:high]), product(target[start:stop])
-        if one == two:
-            return (low, high), (start, stop)
-        if isinstance(one, int) and isinstance(two, int) and one != two:
-            grow_source = one < two
-        else:
-            grow_source = len(str(one)) <= len(str(two)) and one != two
-        if (grow_source and high < len(source)) or stop >= len(target):
-            high = min(high + 1, len(source))
-        else:
-            stop = min(stop + 1, len(target))
-        if high == len(source) and stop == len(target):
-            break
-    return (low, len(source)), (start, len(target))

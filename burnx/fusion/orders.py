@@ -9,13 +9,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from burnx.fusion.expressions import shape_of
-from burnx.fusion.indices import matching_runs
 from burnx.program import Instruction, Var
 from burnx.shape import Shape
+from burnx.shape.layouts import Layout, layout_of, order_of, reshaped, transposed
 
 if TYPE_CHECKING:
     from burnx.fusion.scheduler import Scheduler
     from burnx.fusion.storage import Order
+
+
+_ALIKE = frozenset(
+    ("map", "cast", "bitcast", "window_reduce", "pad", "slice", "concat", "flip")
+)  # they lie as an operand does
 
 
 def channels_last(rank: int) -> Order:
@@ -25,40 +30,43 @@ def channels_last(rank: int) -> Order:
 
 def natural_order(scheduler: Scheduler, var: Var) -> Order:
     """How a value would lie with nothing moved."""
-    rank = len(shape_of(var))
-    plain = tuple(range(rank))
+    return order_of(_natural_layout(scheduler, var)) or tuple(range(len(shape_of(var))))
+
+
+def _natural_layout(scheduler: Scheduler, var: Var) -> Layout:
+    shape = shape_of(var)
+    plain = layout_of(shape, tuple(range(len(shape))))
     stored = scheduler.memory.get(var)
     if stored is not None:
-        return stored.order
+        return layout_of(shape, stored.order)
     maker = scheduler.uses.makers.get(var)
-    if maker is None or var.array is not None or rank < 2:
+    if maker is None or var.array is not None or len(shape) < 2:
         return plain
     if maker.primitive == "conv":
-        return channels_last(rank)
-    if maker.primitive in (
-        "map",
-        "cast",
-        "bitcast",
-        "window_reduce",
-        "pad",
-        "slice",
-        "concat",
-        "flip",
-    ):
-        return _of_operands(scheduler, maker, rank)
+        return layout_of(shape, channels_last(len(shape)))
+    if maker.primitive in _ALIKE:
+        return _like(scheduler, _leading(scheduler, maker, len(shape)), shape) or plain
     operand = maker.inputs[0] if maker.inputs else None
     if operand is None:
         return plain
-    if maker.primitive == "take" and len(shape_of(operand)) == rank:
-        return natural_order(scheduler, operand)
+    if maker.primitive == "take" and len(shape_of(operand)) == len(shape):
+        return _like(scheduler, operand, shape) or plain
     if maker.primitive == "transpose":
-        perm = maker.attributes["perm"]
-        place = {origin: axis for axis, origin in enumerate(perm)}
-        return tuple(place[axis] for axis in natural_order(scheduler, operand))
+        return transposed(_natural_layout(scheduler, operand), maker.attributes["perm"])
     if maker.primitive == "reshape":
-        order = natural_order(scheduler, operand)
-        return reshaped_order(order, shape_of(operand), shape_of(var)) or plain
+        return reshaped(_natural_layout(scheduler, operand), shape) or plain
     return plain
+
+
+def _like(scheduler: Scheduler, operand: Var | None, shape: Shape) -> Layout | None:
+    """The layout of a value that lies as an operand of its rank does."""
+    if operand is None:
+        return None
+    found = _natural_layout(scheduler, operand)
+    if shape_of(operand) == shape:
+        return found
+    order = order_of(found)
+    return None if order is None else layout_of(shape, order)
 
 
 def wanted_order(scheduler: Scheduler, var: Var) -> Order | None:
@@ -70,19 +78,19 @@ def wanted_order(scheduler: Scheduler, var: Var) -> Order | None:
     return perm if perm[-1] == len(perm) - 1 else None
 
 
-def _of_operands(scheduler: Scheduler, maker: Instruction, rank: int) -> Order:
-    """The order of the first operand that is not broadcast; if all are, of the first that may have this shape already."""
+def _leading(scheduler: Scheduler, maker: Instruction, rank: int) -> Var | None:
+    """The first operand that is not broadcast; if all are, the first that may have this shape already."""
     widened = None
     for operand in maker.inputs:
         if operand is None or operand.array is not None or len(shape_of(operand)) != rank:
             continue
         source = scheduler.uses.makers.get(operand)
         if source is None or source.primitive != "broadcast":
-            return natural_order(scheduler, operand)
+            return operand
         given = source.inputs[0]
         if widened is None and given is not None and _may_fill(given, operand):
             widened = given
-    return tuple(range(rank)) if widened is None else natural_order(scheduler, widened)
+    return widened
 
 
 def _may_fill(given: Var, wide: Var) -> bool:
@@ -91,18 +99,3 @@ def _may_fill(given: Var, wide: Var) -> bool:
     if given.array is not None or len(shapes[0]) != len(shapes[1]):
         return False
     return all(own == to or own != 1 for own, to in zip(*shapes, strict=True))
-
-
-def reshaped_order(order: Order, source: Shape, target: Shape) -> Order | None:
-    """The order of ``target``'s axes, where each run of reshaped axes lies together in memory."""
-    if order == tuple(range(len(order))):
-        return tuple(range(len(target)))
-    keyed: list[tuple[float, int]] = []
-    for (low, high), (start, stop) in matching_runs(source, target):
-        axes = [axis for axis in range(low, high) if source[axis] != 1]
-        places = [order.index(axis) for axis in axes]
-        if places != list(range(places[0], places[0] + len(places))) if places else False:
-            return None
-        first = places[0] if places else -1
-        keyed += [(first + 0.001 * (axis - start), axis) for axis in range(start, stop)]
-    return tuple(axis for _, axis in sorted(keyed))
