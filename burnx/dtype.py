@@ -121,14 +121,20 @@ def compute_dtype(dtype: DType) -> DType:
     return float32 if is_low_precision(dtype) else dtype
 
 
+def _is_foreign(value: Any) -> bool:
+    """Whether another library's array is shared through dlpack and no other way that NumPy knows."""
+    known = any(hasattr(value, name) for name in ("__array__", "__array_interface__"))
+    return hasattr(value, "__dlpack__") and not known and not isinstance(value, type)
+
+
 def as_array(value: Any) -> np.ndarray[Any, Any]:
     """``value`` as a NumPy array of a dtype that burnx knows; text becomes an object array of str.
 
     Raises: InputError if it is none, as a list of lists of different lengths.
     """
     try:
-        array = np.asarray(value)
-    except (TypeError, ValueError) as error:
+        array = np.from_dlpack(value) if _is_foreign(value) else np.asarray(value)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise InputError(f"a {type(value).__name__} that is no array: {error}") from error
     if array.dtype.kind in "UST":
         return array.astype(object)

@@ -56,7 +56,10 @@ def bench_command(
         Path(options["plot"]).write_text(svg, encoding="utf-8")
         console.notice(f"wrote {options['plot']}")
     if profile:
-        result["profile"] = _profile(console, request, model, inputs)
+        result |= _profile(console, request, model, inputs, options["rounds"])
+        kernels_ms = sum(row["elapsed_ns"] for row in result["profile"]) / 1e6
+        call_ms = timings["burnx"].median_ms
+        console.say(f"all of these: {kernels_ms:.3f} ms, of {call_ms:.3f} ms that a call takes")
     console.result(result)
 
 
@@ -135,12 +138,12 @@ def _figures(timings: Mapping[str, Timing]) -> str:
 
 
 def _profile(
-    console: Console, request: ModelRequest, model: Any, inputs: Mapping[str, Any]
-) -> list[dict[str, Any]]:
-    """What each kernel or instruction took, longest first, and how near to its best the device came."""
+    console: Console, request: ModelRequest, model: Any, inputs: Mapping[str, Any], runs: int
+) -> dict[str, Any]:
+    """``profile``: what each kernel or instruction took, longest first, and how near it came to ``peak``, the device's best."""
     from burnx.runtime.device import find_roofline
 
-    rows = model.profile(inputs)
+    rows = model.profile(inputs, runs)
     roofline = find_roofline(model.device, load_options(request))
     fractions = [
         roofline.fraction(row.elapsed_ns, row.bytes, row.flops, row.dtype) if roofline else 0.0
@@ -166,7 +169,8 @@ def _profile(
             f"peak: {roofline.bytes_per_s / 1e9:.3g} GB/s copied, {roofline.flops_per_s / 1e9:.4g} GFLOP/s"
             + "".join(f", {n} {v / 1e9:.4g}" for n, v in roofline.matrices.items())
         )
-    return [
+    listed = [
         {**as_json(row), "instruction": row.label, "fraction_of_peak": fraction or None}
         for row, fraction in zip(rows, fractions, strict=True)
     ]
+    return {"profile": listed, "peak": None if roofline is None else as_json(roofline)}

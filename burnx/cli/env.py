@@ -36,6 +36,8 @@ def list_command(console: Console, /) -> None:
     from burnx.runtime.environments.carry import summarize
 
     found = summarize()
+    if not found:
+        console.say("nothing is kept here: BURNX_CACHE is 'off', or no folder that is ours")
     rows = [
         (each.name, *(each.entries.get(kind, 0) for kind in _KINDS), f"{each.size_bytes / 1e6:.1f}")
         for each in found

@@ -124,22 +124,49 @@ def judge_model(
 
 def plain_outputs(
     path: str, inputs: Mapping[str, Any], threads: int = 1
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What engines that take the nodes of a file as they stand there give, each with its name: onnxruntime without
-    its optimiser, then the reference evaluator; one that does not run the file gives nothing."""
-    for name, opened in _PLAIN.items():
+) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """(name, what is different without it, outputs) of engines that take the nodes of a file as they stand there.
+
+    One that does not run the file gives nothing.
+    """
+    for name, (why, opened) in _PLAIN.items():
         try:
             outputs = opened(path, threads)(inputs)
         except Exception:  # their error types are not public; the next one is asked
             continue
-        yield name, outputs
+        yield name, why, outputs
 
 
-_PLAIN: Mapping[str, Callable[[str, int], Run]] = {
-    "onnxruntime without its optimiser": lambda path, threads: open_onnxruntime(
-        path, threads, optimised=False
+def _open_exact(path: str, threads: int) -> Run:
+    """onnxruntime on a copy of a file in which no node lets it round what it multiplies.
+
+    Raises: VerifyError if none does in the file.
+    """
+    import onnx
+
+    model = onnx.load(path)
+    nodes = [node for node in model.graph.node if node.op_type == "MatMulNBits"]
+    given = [(n.attribute, a) for n in nodes for a in n.attribute if a.name == "accuracy_level"]
+    if not given:
+        raise VerifyError(f"{path} has no accuracy_level")
+    for attributes, each in given:
+        attributes.remove(each)
+    return open_onnxruntime(model.SerializeToString(), threads, optimised=False)
+
+
+_PLAIN: Mapping[str, tuple[str, Callable[[str, int], Run]]] = {
+    "onnxruntime without its optimiser": (
+        "its optimised levels differ",
+        lambda path, threads: open_onnxruntime(path, threads, optimised=False),
     ),
-    "the reference evaluator of onnx": lambda path, _: open_reference(path),
+    "onnxruntime without accuracy_level": (
+        "with it, it rounds what MatMulNBits multiplies, and differs",
+        _open_exact,
+    ),
+    "the reference evaluator of onnx": (
+        "onnxruntime differs, with its optimiser and without it",
+        lambda path, _: open_reference(path),
+    ),
 }
 
 

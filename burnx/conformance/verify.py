@@ -176,14 +176,10 @@ def _optimiser_notice(
     """The sentence that says that burnx agrees with an engine that takes the nodes as they stand; empty if it does not."""
     if not judge.optimises:
         return ""
-    for name, outputs in plain_outputs(comparison.path, comparison.inputs, comparison.threads):
+    for name, why, outputs in plain_outputs(comparison.path, comparison.inputs, comparison.threads):
         if not compare_outputs(outputs, actual, comparison.limits):
-            what = "its optimised levels differ" if name.startswith("onnxruntime") else _ALONE
-            return f"agrees with {name}; {what}: {differences_text(differences)}"
+            return f"agrees with {name}; {why}: {differences_text(differences)}"
     return ""
-
-
-_ALONE = "onnxruntime differs, with its optimiser and without it"
 
 
 def differences_text(differences: Mapping[str, Difference]) -> str:

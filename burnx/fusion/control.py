@@ -70,7 +70,6 @@ def _copy(scheduler: Scheduler, var: Var, target: Storage) -> None:
         target,
         shape_of(var),
         lambda at, index: as_stored(at.value(var, index), dtype),
-        "",
     )
 
 
@@ -111,7 +110,7 @@ def _begin(
         Store(at.buffer(turn), 0, Constant(0, int64)),
         Store(at.buffer(going), 0, start),
     ]
-    scheduler.step(at, body, [turn, going], 1, "")
+    scheduler.step(at, body, [turn, going], 1)
 
 
 def _count_turns(trips: Var | None, condition: Var | None, going_now: Var) -> int | None:
@@ -153,7 +152,7 @@ def _go_on(
         Store(at.buffer(going), 0, again),
         Store(at.buffer(turn), 0, after),
     ]
-    body.step(at, statements, [turn, going], 1, "")
+    body.step(at, statements, [turn, going], 1)
 
 
 def _stack(body: Scheduler, var: Var, storage: Storage, turn: Storage) -> None:
@@ -171,7 +170,7 @@ def _stack(body: Scheduler, var: Var, storage: Storage, turn: Storage) -> None:
     work: Dim = 1
     for size in shape:
         work = work * size
-    body.step(at, nest(merge(loops, [store], at)), [storage], work, "")
+    body.step(at, nest(merge(loops, [store], at)), [storage], work)
 
 
 def _carry(body: Scheduler, results: Sequence[Var], carried: Sequence[Storage]) -> None:
@@ -191,7 +190,6 @@ def _carry(body: Scheduler, results: Sequence[Var], carried: Sequence[Storage]) 
             storage,
             shape_of(var),
             lambda at, index, source=source: at.load(source, index),  # type: ignore[misc]
-            "",
         )
 
 

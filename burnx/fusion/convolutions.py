@@ -73,7 +73,7 @@ def _source(scheduler: Scheduler, x: Var, made: Geometry, dtype: DType) -> Stora
         value = at.value(x, index)
         return as_stored(value if value.dtype == dtype else Cast(value, dtype), dtype)
 
-    fill(scheduler, storage, made.source, element, "")
+    fill(scheduler, storage, made.source, element)
     scheduler.copies[key] = storage
     return storage
 

@@ -51,7 +51,7 @@ def fill(
     storage: Storage,
     shape: Shape,
     element: Element,
-    place: str,
+    place: str = "",
     shift: Index | None = None,
 ) -> None:
     """A step that stores ``element(index)`` for every index of a shape, ``shift`` further in each axis."""

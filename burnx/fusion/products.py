@@ -321,7 +321,6 @@ def copied(scheduler: Scheduler, var: Var, dtype: DType, order: tuple[int, ...] 
             storage,
             shape_of(var),
             lambda at, index: as_stored(_cast_to(at, var, index, dtype), dtype),
-            "",
         )
     scheduler.copies[key] = storage
     return storage

@@ -82,6 +82,7 @@ class Scheduler:
     done: set[Instruction] = field(default_factory=set)
     copies: dict[tuple[Var, object], Storage] = field(default_factory=dict)
     parent: Scheduler | None = None  # of the instructions around a loop's or a branch's
+    near: str = ""  # the place of what is written just now
 
     @property
     def memory(self) -> dict[Var, Storage]:
@@ -185,11 +186,11 @@ class Scheduler:
         body: Sequence[Statement],
         writes: Iterable[Storage],
         work: Dim,
-        place: str,
+        place: str = "",
     ) -> None:
-        """Add a kernel to the schedule."""
+        """Add a kernel to the schedule; ``place`` is that of what is written just now, unless it is another."""
         kernel, sizes = finish(tuple(body), at.buffers.values(), at.lookups)
-        step = Step(kernel, tuple(at.buffers), sizes, frozenset(writes), work, place)
+        step = Step(kernel, tuple(at.buffers), sizes, frozenset(writes), work, place or self.near)
         self.schedule.steps.append(step)
         self.traits.note(step)
 
@@ -199,12 +200,15 @@ class Scheduler:
             return
         cluster = self.owners.get(instruction)
         self.done.update(cluster.members if cluster is not None else [instruction])
+        around = self.near
+        self.near = instruction.place or around
         if cluster is not None:
             WRITERS[cluster.kind](self, cluster.seed)
         elif instruction.primitive in WRITERS:
             WRITERS[instruction.primitive](self, instruction)
         else:
             WRITERS["map"](self, instruction)
+        self.near = around
 
     def exported(self, cluster: Cluster) -> list[Var]:
         """The values of a cluster that are read outside of it."""
@@ -304,7 +308,14 @@ def schedule_inner(
 ) -> Scheduler:
     """The steps of a loop's or branch's instructions; ``memory`` says where its inputs lie."""
     empty = Uses((), frozenset(outputs))
-    start = Scheduler(empty, parent.traits, {}, parent=parent, schedule=Schedule([], dict(memory)))
+    start = Scheduler(
+        empty,
+        parent.traits,
+        {},
+        parent=parent,
+        schedule=Schedule([], dict(memory)),
+        near=parent.near,
+    )
     return _schedule(instructions, frozenset(outputs), start)
 
 

@@ -59,7 +59,15 @@ class Device:
         return Device, tuple(getattr(self, each.name) for each in fields(self))
 
     def put(self, array: Any) -> Any:
-        """A copy of an array in this device's memory; a NumPy array where that is the processor's."""
+        """A copy of an array in this device's memory; a NumPy array where that is the processor's.
+
+        Raises: DeviceError if the array holds text, or is another library's and lies out of the processor's reach.
+        """
+        place = None if isinstance(array, DeviceArray) else find_place(array)
+        if place is not None:
+            raise DeviceError(
+                f"an array on {place} is not put on {self.name} by itself: give its copy on the host"
+            )
         host = as_array(array)
         if ":" not in self.name:
             return host.copy()
@@ -101,7 +109,9 @@ def _find_facts(name: str | Device | None) -> Facts:
     if kind in _KINDS and (number.isascii() and number.isdigit() or wanted == kind):
         facts: Facts = importlib.import_module(_ROOM + kind).describe_device(int(number or 0))
         return facts
-    raise DeviceError(f"there is no device {wanted!r}; available: {', '.join(map(str, devices()))}")
+    where = "" if name is not None else "BURNX_DEVICE: "
+    there = ", ".join(map(str, devices()))
+    raise DeviceError(f"{where}there is no device {wanted!r}; available: {there}")
 
 
 @cache

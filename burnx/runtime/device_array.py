@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from burnx.errors import ShapeError
+
 Array = np.ndarray[Any, Any]
 
 # the kinds of device that dlpack counts, as far as their memory is out of the processor's reach
@@ -67,11 +69,27 @@ class DeviceArray:
         """A pickle holds a copy on the host and the device's name, where it goes again."""
         return _put_by_name, (self.device, self.numpy())
 
-    def reshape(self, shape: tuple[int, ...]) -> DeviceArray:
-        """The same memory under another shape of as many elements."""
-        return replace(self, shape=shape)
+    def reshape(self, *shape: Any) -> DeviceArray:
+        """The same memory under another shape of as many elements, one of which may be -1.
+
+        Raises: ShapeError if there are not as many.
+        """
+        sizes = [int(each) for each in (shape[0] if _is_sequence(shape) else shape)]
+        known = math.prod(size for size in sizes if size != -1)
+        if sizes.count(-1) == 1 and known:
+            sizes[sizes.index(-1)] = self.size // known
+        if min(sizes, default=0) < 0 or math.prod(sizes) != self.size:
+            raise ShapeError(f"{self!r} has not as many elements as {tuple(sizes)}")
+        return replace(self, shape=tuple(sizes))
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("an array of no axes has no length")
+        return self.shape[0]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        if copy is False:
+            raise ValueError(f"an array on {self.device} reaches NumPy as a copy")
         array = self.numpy()
         return array if dtype is None else array.astype(dtype, copy=False)
 
@@ -103,6 +121,20 @@ class DeviceArray:
         found: dict[str, Any] = interface(self)
         return found
 
+    def _refuse(self, *operands: Any) -> Any:
+        raise TypeError(
+            f"an array on {self.device} computes nothing by itself: give it to a model or to burnx.ops, "
+            "or take .numpy(), a copy on the host"
+        )
+
+    def __eq__(self, other: object) -> Any:
+        return self._refuse() if self is not other and hasattr(other, "shape") else self is other
+
+    __hash__ = object.__hash__
+    __add__ = __sub__ = __mul__ = __truediv__ = __matmul__ = __pow__ = __neg__ = _refuse
+    __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rmatmul__ = __rpow__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __getitem__ = __bool__ = _refuse
+
     def __repr__(self) -> str:
         return f"DeviceArray({np.dtype(self.dtype).name} {self.shape} on {self.device})"
 
@@ -120,6 +152,10 @@ def _put_by_name(name: str, array: Array) -> DeviceArray:
     from burnx.runtime.devices.gpu import find_driver
 
     return put(find_driver(name), array)
+
+
+def _is_sequence(shape: Any) -> bool:
+    return len(shape) == 1 and isinstance(shape[0], (tuple, list))
 
 
 def is_array(value: Any) -> bool:

@@ -31,7 +31,7 @@ def check_options(options: Mapping[str, Any]) -> None:
     """Raises: UsageError if an option is not known or not of its kind, DeviceError if ``fallback`` is no device."""
     for name in options:
         if name not in RunOptions.__annotations__:
-            known = ", ".join(RunOptions.__annotations__)
+            known = ", ".join(("device", *RunOptions.__annotations__))
             raise UsageError(f"there is no option {name!r}; there are {known}")
     threads = options.get("threads")
     if threads is not None and (type(threads) is not int or threads < 1):

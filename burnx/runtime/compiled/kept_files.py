@@ -114,6 +114,17 @@ def open_environment(name: str, inside: str = "") -> KeptFiles | None:
     return _open_folder(os.path.expanduser(wanted), (*parts, inside) if inside else parts)
 
 
+def forget_environment(name: str) -> None:
+    """Remove the folder of a named environment, as far as nothing is left in it."""
+    files = open_environment(name)
+    if files is None or name == DEFAULT:
+        return
+    for folder, _, _ in os.walk(files.folder, topdown=False):
+        with suppress(OSError):  # something lies there
+            os.rmdir(folder)
+    _open_folder.cache_clear()
+
+
 @lru_cache(maxsize=32)
 def _open_folder(folder: str, parts: tuple[str, ...]) -> KeptFiles | None:
     if parts and _open_folder(folder, parts[:-1]) is None:

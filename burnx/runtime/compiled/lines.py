@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from burnx.dtype import dtype_name
 from burnx.fusion.storage import Branch, Node, Repeat, Step, Storage
 from burnx.kernels.ir import Carry, Contract, Fold, Kernel, Loop, Store, walk
 from burnx.shape import Dim
@@ -17,7 +18,8 @@ Interval = tuple[int, int]
 class Task:
     """A step without its kernel: what a plan needs to know of it.
 
-    ``kind`` is what the kernel is above all, ``product`` whether it has one, ``parallel`` whether it divides its work.
+    ``kind`` is what the kernel is above all, ``product`` the dtype of what it multiplies and adds up, if it does,
+    ``parallel`` whether it divides its work.
     """
 
     storages: tuple[Storage, ...]
@@ -26,7 +28,7 @@ class Task:
     work: Dim
     place: str
     kind: str
-    product: bool
+    product: str
     parallel: bool
 
 
@@ -95,7 +97,7 @@ def make_task(step: Step) -> Task:
         step.work,
         step.place,
         kind(step.kernel),
-        any(isinstance(each, Contract) for each in statements),
+        next((dtype_name(s.left.dtype) for s in statements if isinstance(s, Contract)), ""),
         any(isinstance(each, (Loop, Contract)) and each.parallel for each in statements),
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from burnx.dtype import dtype_name
 from burnx.fusion.storage import Storage
 from burnx.runtime.compiled.lines import Task
 from burnx.runtime.profile import Spent
@@ -20,7 +19,7 @@ def describe_call(task: Task, sizes: Mapping[str, int], elapsed_ns: int) -> Spen
         elapsed_ns,
         sum(_size_bytes(each, sizes) for each in dict.fromkeys(task.storages)),
         count_flops(task, sizes),
-        product_dtype(task),
+        task.product,
     )
 
 
@@ -36,11 +35,3 @@ def _size_bytes(storage: Storage, sizes: Mapping[str, int]) -> int:
 def count_flops(task: Task, sizes: Mapping[str, int]) -> int:
     """About the operations of a task; a multiply-add of a product is two."""
     return max(evaluate(task.work, sizes), 0) * (2 if task.product else 1)
-
-
-def product_dtype(task: Task) -> str:
-    """What a product multiplies; empty for anything else."""
-    if not task.product:
-        return ""
-    read = [each for each in task.storages if each not in task.writes and each.role != "scratch"]
-    return dtype_name(read[0].dtype) if read else ""

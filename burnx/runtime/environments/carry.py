@@ -24,7 +24,12 @@ from typing import IO, Any
 from burnx import __version__
 from burnx.errors import ModelError, UsageError
 from burnx.files import atomic_write
-from burnx.runtime.compiled.kept_files import KeptFiles, open_environment, write_entry
+from burnx.runtime.compiled.kept_files import (
+    KeptFiles,
+    forget_environment,
+    open_environment,
+    write_entry,
+)
 from burnx.runtime.environments.contents import (
     Content,
     as_manifest,
@@ -92,11 +97,18 @@ def _summary(name: str) -> Summary:
 
 
 def clear(name: str) -> Summary:
-    """Remove what an environment holds; what it was."""
+    """Remove an environment; what it held.
+
+    Raises: UsageError if nothing is kept here.
+    """
+    if not list_environments():
+        raise _nothing_kept()
     found, files = _summary(name), find_environment(name)
-    for entry in list(list_names(files)) if files is not None else ():
-        with suppress(OSError):
-            os.unlink(os.path.join(files.folder, entry))  # type: ignore[union-attr]
+    if files is not None:
+        for entry in list(list_names(files)):
+            with suppress(OSError):
+                os.unlink(os.path.join(files.folder, entry))
+        forget_environment(name)
     return found
 
 

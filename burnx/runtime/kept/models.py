@@ -49,7 +49,8 @@ Read = Callable[[Any, Callable[[], Any], Ends, Mapping[str, Find]], Any]
 class Shelf:
     """What is kept of one model file; ``graph`` and ``maps`` are there once the file has been read.
 
-    ``held`` are the files that the face was made of, as they were when it was found.
+    ``held`` are the files that the face was made of, as they were when it was found.  Of a ``fresh`` one nothing is taken:
+    what is tuned is made anew, and kept under what the tuning finds.
     """
 
     entries: Entries
@@ -59,6 +60,7 @@ class Shelf:
     held: Sequence[MappedFile] = ()
     graph: Graph | None = None
     maps: Sequence[MappedFile] = ()
+    fresh: bool = False
 
     @property
     def face(self) -> str:
@@ -67,7 +69,7 @@ class Shelf:
 
     def find_face(self) -> Graph | None:
         """The model without its nodes."""
-        entry = self.entries.read(self.face)
+        entry = None if self.fresh else self.entries.read(self.face)
         if entry is None:
             return None
         try:
@@ -97,9 +99,7 @@ class Shelf:
 
     def find_slot(self, kind: Sequence[Any]) -> Slot:
         """Where the program for a kind of input is kept."""
-        stamp = self.stamp()
-        name = stamp.key("program", self.key, list(kind))
-        return Slot(self, name, SharedConstants(self.entries, stamp))
+        return Slot(self, list(kind))
 
     def list_files(self) -> list[FileKey] | None:
         """The files that the model was read from, it first; None if one has changed since."""
@@ -114,12 +114,24 @@ class Slot:
     """Where the program of a model for one kind of input is kept."""
 
     shelf: Shelf
-    name: str
-    shared: SharedConstants
+    kind: list[Any]
+    _shared: SharedConstants | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the entry, which tuning changes."""
+        return self.shelf.stamp().key("program", self.shelf.key, self.kind)
+
+    @property
+    def shared(self) -> SharedConstants:
+        """The constants of the program, once it is made."""
+        if self._shared is None:
+            self._shared = SharedConstants(self.shelf.entries, self.shelf.stamp())
+        return self._shared
 
     def find(self, read: Read) -> tuple[Program, Prepared] | None:
         """A program, of which only the ends are there, and what runs it; ``read`` gives None where that is gone."""
-        entry = self.shelf.entries.read(self.name)
+        entry = None if self.shelf.fresh else self.shelf.entries.read(self.name)
         if entry is None:
             return None
         sums, entries = Sums(), self.shelf.entries
@@ -150,9 +162,9 @@ class Slot:
 
 
 def find_shelf(
-    path: Path, base_dir: Path | None, fuse: bool, stamp: Callable[[], Stamp]
+    path: Path, base_dir: Path | None, options: Mapping[str, Any], stamp: Callable[[], Stamp]
 ) -> Shelf | None:
-    """What is kept of a model file; None where nothing is, or the file was changed a moment ago."""
+    """What is kept of a model file for ``fuse`` and ``tune``; None where nothing is, or the file was changed a moment ago."""
     entries = find_entries()
     if entries is None:
         return None
@@ -163,7 +175,8 @@ def find_shelf(
     if file is None:
         return None
     folder = None if base_dir is None else os.path.abspath(base_dir)
-    return Shelf(entries, stamp, [file, folder, fuse], file)
+    key = [file, folder, options.get("fuse", True)]
+    return Shelf(entries, stamp, key, file, fresh=bool(options.get("tune")))
 
 
 def _locate_in(files: Sequence[FileKey]) -> Callable[[Array], list[Any] | None]:

@@ -18,8 +18,9 @@ import burnx
 import burnx.lowering
 from burnx import nn
 from burnx.errors import InputError, ModelError, ShapeError
-from burnx.runtime.devices.cpu import building
+from burnx.runtime.devices.cpu import building, tuning
 from burnx.runtime.kept import entries, identity
+from burnx.runtime.tuning.roofline import Roofline
 
 Array = np.ndarray[Any, Any]
 WIDTH = 160  # such that weights are large enough to be mapped
@@ -109,6 +110,17 @@ def test_a_warm_start_gives_the_same_bits_and_makes_nothing(
         ("scale", (), True),
     ]
     assert len(work) == 2
+
+
+def test_a_tuned_model_leaves_its_plan(
+    path: Path, work: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tuning, "cpu_roofline", lambda threads: Roofline(1e15, 1e15))
+    burnx.load(path).run({"x": X})
+    tuned = burnx.load(path, tune=True).run({"x": X})["y"]
+    before = len(work)
+    assert burnx.load(path).run({"x": X})["y"].tobytes() == tuned.tobytes()
+    assert len(work) == before
 
 
 def test_a_plan_holds_for_other_sizes_and_threads(path: Path, work: list[str]) -> None:

@@ -167,6 +167,9 @@ def test_environments_are_listed_and_cleared_one_by_one(cache: Path) -> None:
         "default": {"kernel": 1},
         "first": {"kernel": 3},
     }
+    assert clear("first").entries == {"kernel": 3}
+    assert [each.name for each in summarize()] == ["default"]
+    add_kernels("first", 3)
     assert clear("default").entries == {"kernel": 1}
     assert names_in("default") == [] and len(names_in("first")) == 3
 
@@ -352,8 +355,9 @@ def test_nothing_to_export_and_no_folder_are_said(
         import_environment(str(tmp_path / "nothing"), "first")
     monkeypatch.setenv("BURNX_CACHE", "off")
     assert summarize() == []
-    with pytest.raises(UsageError, match="nothing is kept here"):
-        export_environment("first", str(tmp_path / "file"))
+    for asked in (lambda: export_environment("first", str(tmp_path / "file")), lambda: clear("x")):
+        with pytest.raises(UsageError, match="nothing is kept here"):
+            asked()
 
 
 # ------------------------------------------------------------------------------------------------ command line

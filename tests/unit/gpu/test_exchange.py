@@ -14,7 +14,7 @@ import pytest
 
 import burnx
 from burnx import ops
-from burnx.errors import DeviceError, InputError
+from burnx.errors import DeviceError, InputError, ShapeError
 from burnx.runtime.device import enter, find_device
 from burnx.runtime.device_array import DeviceArray, find_place
 
@@ -72,6 +72,60 @@ def test_an_array_on_a_device_is_pickled_and_copied_to_the_same_device() -> None
     for made in (pickle.loads(pickle.dumps(there)), copy.deepcopy(there)):
         assert made.device == "opencl:0" and made.place != there.place
         np.testing.assert_array_equal(made.numpy(), X)
+
+
+def test_an_array_on_a_device_says_what_it_does_not_do() -> None:
+    pytest.importorskip("pyopencl")
+    there = burnx.Device("opencl:0").put(X)
+    assert len(there) == 2 and there.reshape(3, -1).shape == there.reshape((3, 2)).shape == (3, 2)
+    assert there == there and there != 3 and there in [there]
+    for wrong in (
+        lambda: there == burnx.Device("opencl:0").put(X),
+        lambda: there + 1,
+        lambda: 2 * there,
+        lambda: there[0],
+        lambda: bool(there),
+        lambda: there < there,
+    ):
+        with pytest.raises(TypeError, match=r"burnx\.ops, or take \.numpy\(\)"):
+            wrong()
+    with pytest.raises(ValueError, match="as a copy"):
+        np.asarray(there, copy=False)
+    for shape in ((4, 2), (-1, 4), (-2, -3)):
+        with pytest.raises(ShapeError, match="has not as many elements"):
+            there.reshape(shape)
+
+
+class Shared:
+    """An array of another library on the host, which only dlpack knows."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __dlpack__(self, **named: Any) -> Any:
+        return self.array.__dlpack__(**named)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+
+def test_dlpack_alone_is_enough_on_the_host() -> None:
+    pytest.importorskip("pyopencl")
+    model = burnx.compile(lambda t: t * 2, "cpu")
+    np.testing.assert_array_equal(model(Shared(X)).numpy(), X * 2)
+    np.testing.assert_array_equal(burnx.Device("opencl:0").put(Shared(X)).numpy(), X)
+
+
+def test_no_array_is_moved_between_devices_unasked() -> None:
+    pytest.importorskip("pyopencl")
+    with pytest.raises(DeviceError, match="an array on cuda:0 is not put on opencl:0 by itself"):
+        burnx.Device("opencl:0").put(Elsewhere(2, 0))
+
+
+def test_a_device_that_the_environment_names_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BURNX_DEVICE", "gpu")
+    with pytest.raises(DeviceError, match="BURNX_DEVICE: there is no device 'gpu'"):
+        burnx.Device()
 
 
 class Elsewhere:

@@ -42,9 +42,8 @@ def open_kept(
 
 
 def find_shelf(path: Path, base_dir: Path | None, options: Mapping[str, Any]) -> Shelf | None:
-    """What is kept of a model file; None where nothing is kept, or all is to be tuned anew."""
-    fuse = options.get("fuse", True)
-    return None if options.get("tune") else _find_shelf(path, base_dir, fuse, plan_stamp)
+    """What is kept of a model file; None where nothing is kept."""
+    return _find_shelf(path, base_dir, options, plan_stamp)
 
 
 def _make_runner(options: Mapping[str, Any], slot: Slot | None) -> Runner:

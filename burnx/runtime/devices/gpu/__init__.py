@@ -43,14 +43,11 @@ def open_kept(
 def find_shelf(
     path: Path, base_dir: Path | None, options: Mapping[str, Any], *, name: str
 ) -> Shelf | None:
-    """What is kept of a model file; None where nothing is kept, or all is to be tuned anew."""
-    if options.get("tune"):
-        return None
+    """What is kept of a model file; None where nothing is kept."""
     from burnx.runtime.devices.gpu.kept import plan_stamp
     from burnx.runtime.kept import models
 
-    fuse, stamp = options.get("fuse", True), partial(plan_stamp, find_driver(name))
-    return models.find_shelf(path, base_dir, fuse, stamp)
+    return models.find_shelf(path, base_dir, options, partial(plan_stamp, find_driver(name)))
 
 
 def _make_runner(options: Mapping[str, Any], slot: Slot | None, name: str) -> Runner:

@@ -18,7 +18,7 @@ from burnx.errors import BurnxError
 from burnx.fusion.storage import Storage
 from burnx.gpu.code import Form
 from burnx.runtime.compiled.layout import size_bytes
-from burnx.runtime.compiled.spent import count_flops, describe_call, product_dtype
+from burnx.runtime.compiled.spent import count_flops, describe_call
 from burnx.runtime.devices.gpu.choosing import describe_form, list_forms, result_key
 from burnx.runtime.devices.gpu.driver import Array, Driver, Launch, Place
 from burnx.runtime.devices.gpu.launches import Launched, Origin, Plan
@@ -148,7 +148,7 @@ def _least_ns(driver: Driver, origin: Origin, offered: Sequence[Form]) -> float:
         return 0.0
     call = describe_call(origin.task, origin.symbols, 0)
     roofline = device_roofline(driver)
-    dtype = product_dtype(origin.task)
+    dtype = origin.task.product
     flops = count_flops(origin.task, origin.symbols)
     if any(form.matrices for form in offered) and dtype not in roofline.matrices:
         flops = 0
