@@ -1,0 +1,279 @@
+"""Attentions that a library may do: what it is asked for means the kernel, and what it cannot mean is not asked for.
+
+The library is NumPy here (numpy_library.py); cuDNN's own tests are in tests/device/test_cuda.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import parser
+
+import burnx
+from burnx import ops
+from burnx.dtype import DTYPES
+from burnx.runtime.devices.gpu import choosing
+from burnx.runtime.devices.gpu.library import as_row, from_row, library_of
+from burnx.runtime.devices.gpu.library_attention import Attention
+from tests.unit.gpu.numpy_library import DEVICE, NumpyLibrary, results
+
+pytest.importorskip("pyopencl")
+Array = np.ndarray[Any, Any]
+Model = Callable[..., Any]
+random = np.random.default_rng(11)
+
+
+def make(*shape: int) -> Array:
+    return random.standard_normal(shape).astype(np.float32)
+
+
+Q, K, V = make(2, 4, 37, 64), make(2, 4, 41, 64), make(2, 4, 41, 64)
+ROWS = make(2, 37, 3, 4, 64)  # a row's queries, keys and values of all heads
+CAUSAL = np.triu(np.full((37, 37), -np.inf, np.float32), k=1)
+HIDDEN = np.where(np.arange(37)[:, None] == 5, np.float32(-np.inf), np.float32(0)) + make(37, 41)
+FAINT = np.where(np.arange(37)[:, None] == 5, np.float32(-30000), make(37, 41))
+
+
+def like(number: Any, x: Any) -> Any:
+    return ops.cast_like(np.asarray(number, np.float32), x)
+
+
+def attend(q: Any, k: Any, v: Any, change: Model = lambda scores: scores) -> Any:
+    scores = change(ops.mat_mul(q, ops.transpose(k, perm=[0, 1, 3, 2])))
+    return ops.mat_mul(ops.softmax(scores, axis=-1), v)
+
+
+def side_by_side(x: Any, change: Model = lambda scores: scores) -> Any:
+    """As models have it: heads lie beside one another before and behind."""
+    q, k, v = (ops.transpose(x[:, :, place], perm=[0, 2, 1, 3]) for place in range(3))
+    made = attend(q, k, v, lambda s: change(s * like(0.125, s)))
+    return ops.reshape(ops.transpose(made, perm=[0, 2, 1, 3]), [2, 37, 256])
+
+
+def shared(q: Any, k: Any, v: Any) -> Any:
+    """Two heads of queries for each of keys and values."""
+    q = ops.reshape(q, [2, 2, 2, 37, 64])
+    k, v = (ops.unsqueeze(each[:, :2], np.array([2], np.int64)) for each in (k, v))
+    weights = ops.softmax(ops.mat_mul(q, ops.transpose(k, perm=[0, 1, 2, 4, 3])), axis=-1)
+    return ops.mat_mul(weights, v)
+
+
+MODELS: dict[str, tuple[Model, tuple[Array, ...]]] = {
+    "plain": (attend, (Q / 8, K, V)),
+    "times": (lambda q, k, v: attend(q, k, v, lambda s: s * like(0.125, s)), (Q, K, V)),
+    "over": (lambda q, k, v: attend(q, k, v, lambda s: s / like(8, s)), (Q, K, V)),
+    "scaled operands": (lambda q, k, v: attend(q * like(0.25, q), k * like(0.5, k), v), (Q, K, V)),
+    "side by side": (side_by_side, (ROWS,)),
+    "causal": (lambda x: side_by_side(x, lambda s: s + like(CAUSAL, s)), (ROWS,)),
+    "of heads": (
+        lambda x, bias=make(4, 37, 37): side_by_side(x, lambda s: like(bias, s) + s),
+        (ROWS,),
+    ),
+    "of columns": (
+        lambda x, bias=make(2, 1, 1, 37): side_by_side(x, lambda s: s + like(bias, s)),
+        (ROWS,),
+    ),
+    "one query": (attend, (Q[:, :, :1] / 8, K, V)),
+    "other width": (attend, (Q / 8, K, make(2, 4, 41, 80))),
+    "odd batch": (attend, (make(4, 1, 33, 80) / 9, make(4, 1, 31, 80), make(4, 1, 31, 80))),
+}
+
+
+def attentions(library: NumpyLibrary) -> list[Attention]:
+    return [each for each in library.asked if isinstance(each, Attention)]
+
+
+def run_twice(model: Model, arrays: tuple[Array, ...], dtype: str) -> None:
+    near = {"float32": 1e-5, "float16": 1e-2, "bfloat16": 6e-2}[dtype]
+    inputs = [each.astype(DTYPES[dtype]) for each in arrays]
+    expected = burnx.compile(model, "reference")(*inputs).numpy().astype(np.float32)
+    tuned = burnx.compile(model, DEVICE, tune=True)
+    for _ in range(2):
+        found = tuned(*inputs).numpy().astype(np.float32)
+        np.testing.assert_allclose(found, expected, rtol=near, atol=near)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", MODELS)
+def test_an_attention_of_the_library_gives_right_numbers(
+    library: NumpyLibrary, tmp_path: Path, name: str, dtype: str
+) -> None:
+    run_twice(*MODELS[name], dtype)
+    assert attentions(library), library.asked
+    assert any(each["form"]["kind"] == "library" for each in results(tmp_path))
+    assert not any("wrong" in lap for each in results(tmp_path) for lap in each["laps"])
+
+
+def test_rows_are_read_where_they_lie(library: NumpyLibrary) -> None:
+    run_twice(*MODELS["causal"], "float16")
+    asked = attentions(library)[0]
+    assert asked.queries.extents == (2, 4, 37, 64)
+    assert asked.queries.steps == (37 * 768, 64, 768)
+    assert [each.start for each in (asked.queries, asked.keys, asked.values)] == [0, 256, 512]
+    assert asked.result.steps == (37 * 256, 64, 256)
+    assert asked.factor == 0.125
+    assert asked.bias is not None and asked.bias.extents == (1, 1, 37, 37)
+
+
+REFUSED: dict[str, tuple[Model, tuple[Array, ...], str]] = {
+    "float32": (attend, (Q / 8, K, V), "float32"),
+    "a mask that comes in": (
+        lambda q, k, v, m: attend(q, k, v, lambda s: s + m),
+        (Q / 8, K, V, make(2, 1, 1, 41)),
+        "float16",
+    ),
+    "a row with nothing to see": (
+        lambda q, k, v: attend(q, k, v, lambda s: s + like(HIDDEN, s)),
+        (Q / 8, K, V),
+        "float16",
+    ),
+    "a row that is all but hidden": (
+        lambda q, k, v: attend(q, k, v, lambda s: s + like(FAINT, s)),
+        (Q / 8, K, V),
+        "float16",
+    ),
+    "a negative factor": (
+        lambda q, k, v: attend(q, k, v, lambda s: s * like(-0.125, s)),
+        (Q, K, V),
+        "float16",
+    ),
+    "a factor behind the mask": (
+        lambda x: side_by_side(x, lambda s: (s + like(CAUSAL, s)) * like(0.5, s)),
+        (ROWS,),
+        "float16",
+    ),
+    "something else done to scores": (
+        lambda q, k, v: attend(q, k, v, lambda s: ops.tanh(s)),
+        (Q / 8, K, V),
+        "float16",
+    ),
+    "a narrow row": (attend, (Q[..., :60] / 8, K[..., :60], V), "float16"),
+    "a wide row": (attend, (make(1, 2, 37, 136), make(1, 2, 41, 136), V[:1, :2]), "float16"),
+    "columns of keys side by side": (
+        lambda q, k, v: ops.mat_mul(ops.softmax(ops.mat_mul(q, k), axis=-1), v),
+        (Q / 8, make(2, 4, 64, 41), V),
+        "float16",
+    ),
+    "weights that are no numbers": (
+        lambda q, k, v: ops.mat_mul(_seen(attend(q, k, np.eye(41, dtype=np.float16))), v),
+        (Q / 8, K, V),
+        "float16",
+    ),
+    "something done to sums": (
+        lambda q, k, v: ops.relu(attend(q, k, v)),
+        (Q / 8, K, V),
+        "float16",
+    ),
+}
+
+
+def _seen(weights: Any) -> Any:
+    return ops.where(ops.is_nan(weights), like(0, weights), weights)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_a_library_might_do_otherwise_is_not_asked(library: NumpyLibrary, name: str) -> None:
+    model, arrays, dtype = REFUSED[name]
+    inputs = [each.astype(DTYPES[dtype]) for each in arrays]
+    expected = burnx.compile(model, "reference")(*inputs).numpy()
+    found = burnx.compile(model, DEVICE, tune=True)(*inputs).numpy()
+    near = {"float32": 1e-5, "float16": 1e-2}[dtype] * max(float(np.nanmax(abs(expected))), 1)
+    np.testing.assert_allclose(found, expected, rtol=near, atol=near)
+    assert not attentions(library)
+
+
+def test_the_same_kernel_with_another_mask_is_not_the_librarys(library: NumpyLibrary) -> None:
+    """What a race has found of a mask that hides no row says nothing of one that does."""
+    hidden = CAUSAL.copy()
+    hidden[3] = -np.inf
+
+    def model(mask: Array) -> Model:
+        return lambda x: side_by_side(x, lambda s: s + like(mask, s))
+
+    x = ROWS.astype(np.float16)
+    burnx.compile(model(CAUSAL), DEVICE, tune=True)(x)
+    assert attentions(library)
+    library.asked.clear()
+    burnx.compile(model(CAUSAL), DEVICE)(x)
+    assert attentions(library)
+    library.asked.clear()
+    found = burnx.compile(model(hidden), DEVICE)(x).numpy()
+    assert np.isnan(found[:, 3]).all() and np.isfinite(found[:, 4:]).all()
+    assert not attentions(library)
+
+
+def test_heads_may_share_keys_and_values(library: NumpyLibrary) -> None:
+    run_twice(shared, (Q / 8, K, V), "float16")
+    asked = attentions(library)
+    assert asked and asked[0].queries.extents[1] == 2 * asked[0].keys.extents[1]
+    assert asked[0].values.extents[:3] == asked[0].keys.extents[:3]
+
+
+def write_model(path: Path) -> Path:
+    text = """<ir_version: 8, opset_import: ["": 17]>
+        heads (float16[2,4,n,64] q, float16[2,4,64,n] t, float16[2,4,n,64] v)
+        => (float16[2,4,n,64] y) {
+            k = Transpose<perm = [0, 1, 3, 2]>(t)
+            h = Identity(k)
+            r = Relu(h)
+            u = Transpose<perm = [0, 1, 3, 2]>(r)
+            s = MatMul(q, u)  w = Softmax(s)  y = MatMul(w, v) }"""
+    onnx.save(parser.parse_model(text), path)
+    return path
+
+
+def inputs_of(rows: int) -> dict[str, Array]:
+    arrays = {"q": make(2, 4, rows, 64) / 8, "t": make(2, 4, 64, rows), "v": make(2, 4, rows, 64)}
+    return {name: each.astype(np.float16) for name, each in arrays.items()}
+
+
+def test_other_sizes_of_the_same_class_are_not_the_librarys(
+    library: NumpyLibrary, tmp_path: Path
+) -> None:
+    path = write_model(tmp_path / "heads.onnx")
+    burnx.load(path, DEVICE, tune=True).run(inputs_of(37))
+    assert attentions(library)
+    library.asked.clear()
+    burnx.load(path, DEVICE).run(inputs_of(38))
+    assert not attentions(library)
+    burnx.load(path, DEVICE).run(inputs_of(37))
+    assert attentions(library)
+
+
+def test_a_plan_with_an_attention_of_a_library_is_kept(
+    library: NumpyLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, given = write_model(tmp_path / "heads.onnx"), inputs_of(37)
+    burnx.load(path, DEVICE, tune=True).run(given)
+    first = burnx.load(path, DEVICE).run(given)
+    library.asked.clear()
+    monkeypatch.setattr(choosing, "pick_form", lambda *given: pytest.fail("there is a plan"))
+    found = burnx.load(path, DEVICE).run(given)
+    assert found["y"].tobytes() == first["y"].tobytes()
+    assert len(attentions(library)) == 1
+    monkeypatch.undo()
+
+
+def test_an_attention_as_a_row_is_the_same_again(library: NumpyLibrary) -> None:
+    for name in ("plain", "causal"):
+        run_twice(*MODELS[name], "float16")
+    for each in attentions(library):
+        row = json.loads(json.dumps(as_row(each)))
+        assert from_row(row) == each
+        assert library_of(row) == "attentions"
+        with pytest.raises((TypeError, LookupError)):
+            from_row({**row, "more": 1})
+
+
+def test_without_the_library_nothing_is_asked(
+    library: NumpyLibrary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(library.driver, "libraries", {"products": "numpy"})
+    run_twice(*MODELS["causal"], "float16")
+    assert not attentions(library)
