@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,16 @@ from onnx import parser
 import burnx
 from burnx import ops
 from burnx.dtype import DTYPES
-from burnx.runtime.devices.gpu import choosing
-from burnx.runtime.devices.gpu.library import as_row, from_row, library_of
+from burnx.gpu.attention_parts import attention_of
+from burnx.gpu.code import Form
+from burnx.gpu.forms import fit_threads
+from burnx.runtime.devices.gpu import building, choosing
+from burnx.runtime.devices.gpu.flow import task_of
+from burnx.runtime.devices.gpu.library import LIBRARY, as_row, from_row, library_of
 from burnx.runtime.devices.gpu.library_attention import Attention
+from burnx.runtime.devices.gpu.library_attentions import is_tame
+from burnx.runtime.devices.gpu.library_forms import library_forms
+from burnx.shape import evaluate
 from tests.unit.gpu.numpy_library import DEVICE, NumpyLibrary, results
 
 pytest.importorskip("pyopencl")
@@ -35,6 +43,7 @@ def make(*shape: int) -> Array:
 
 Q, K, V = make(2, 4, 37, 64), make(2, 4, 41, 64), make(2, 4, 41, 64)
 ROWS = make(2, 37, 3, 4, 64)  # a row's queries, keys and values of all heads
+OF_HEADS, OF_COLUMNS = make(4, 37, 37), make(2, 1, 1, 37)
 CAUSAL = np.triu(np.full((37, 37), -np.inf, np.float32), k=1)
 HIDDEN = np.where(np.arange(37)[:, None] == 5, np.float32(-np.inf), np.float32(0)) + make(37, 41)
 FAINT = np.where(np.arange(37)[:, None] == 5, np.float32(-30000), make(37, 41))
@@ -44,12 +53,16 @@ def like(number: Any, x: Any) -> Any:
     return ops.cast_like(np.asarray(number, np.float32), x)
 
 
-def attend(q: Any, k: Any, v: Any, change: Model = lambda scores: scores) -> Any:
+def same(x: Any) -> Any:
+    return x
+
+
+def attend(q: Any, k: Any, v: Any, change: Model = same, seen: Model = same) -> Any:
     scores = change(ops.mat_mul(q, ops.transpose(k, perm=[0, 1, 3, 2])))
-    return ops.mat_mul(ops.softmax(scores, axis=-1), v)
+    return ops.mat_mul(seen(ops.softmax(scores, axis=-1)), v)
 
 
-def side_by_side(x: Any, change: Model = lambda scores: scores) -> Any:
+def side_by_side(x: Any, change: Model = same) -> Any:
     """As models have it: heads lie beside one another before and behind."""
     q, k, v = (ops.transpose(x[:, :, place], perm=[0, 2, 1, 3]) for place in range(3))
     made = attend(q, k, v, lambda s: change(s * like(0.125, s)))
@@ -72,17 +85,27 @@ MODELS: dict[str, tuple[Model, tuple[Array, ...]]] = {
     "side by side": (side_by_side, (ROWS,)),
     "causal": (lambda x: side_by_side(x, lambda s: s + like(CAUSAL, s)), (ROWS,)),
     "of heads": (
-        lambda x, bias=make(4, 37, 37): side_by_side(x, lambda s: like(bias, s) + s),
+        lambda x: side_by_side(x, lambda s: like(OF_HEADS, s) + s),
         (ROWS,),
     ),
     "of columns": (
-        lambda x, bias=make(2, 1, 1, 37): side_by_side(x, lambda s: s + like(bias, s)),
+        lambda x: side_by_side(x, lambda s: s + like(OF_COLUMNS, s)),
         (ROWS,),
     ),
-    "one query": (attend, (Q[:, :, :1] / 8, K, V)),
     "other width": (attend, (Q / 8, K, make(2, 4, 41, 80))),
     "odd batch": (attend, (make(4, 1, 33, 80) / 9, make(4, 1, 31, 80), make(4, 1, 31, 80))),
 }
+
+
+@pytest.fixture(autouse=True)
+def quick(library: NumpyLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
+    """burnx's own kernels in the form that is built the fastest."""
+
+    def fit(kernel: Any, limits: Any, sizes: Any, guards: Any) -> list[Form]:
+        return [replace(fit_threads(kernel, limits, sizes)[-1], guards=guards)]
+
+    monkeypatch.setattr(choosing, "candidates", fit)
+    monkeypatch.setattr(choosing, "choose", lambda *given: fit(*given)[0])
 
 
 def attentions(library: NumpyLibrary) -> list[Attention]:
@@ -99,8 +122,16 @@ def run_twice(model: Model, arrays: tuple[Array, ...], dtype: str) -> None:
         np.testing.assert_allclose(found, expected, rtol=near, atol=near)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        ("over", "float16"),
+        ("causal", "float16"),
+        ("of heads", "bfloat16"),
+        ("of columns", "float16"),
+        ("other width", "bfloat16"),
+    ],
+)
 def test_an_attention_of_the_library_gives_right_numbers(
     library: NumpyLibrary, tmp_path: Path, name: str, dtype: str
 ) -> None:
@@ -161,7 +192,7 @@ REFUSED: dict[str, tuple[Model, tuple[Array, ...], str]] = {
         "float16",
     ),
     "weights that are no numbers": (
-        lambda q, k, v: ops.mat_mul(_seen(attend(q, k, np.eye(41, dtype=np.float16))), v),
+        lambda q, k, v: attend(q, k, v, seen=_seen),
         (Q / 8, K, V),
         "float16",
     ),
@@ -177,15 +208,49 @@ def _seen(weights: Any) -> Any:
     return ops.where(ops.is_nan(weights), like(0, weights), weights)
 
 
+class Planned(Exception):
+    """What is known is known."""
+
+
+def forms_of(model: Model, inputs: list[Array], monkeypatch: pytest.MonkeyPatch) -> list[Form]:
+    """The library's forms of the last kernel that is an attention; nothing is built, nothing runs."""
+    found: list[list[Form]] = []
+
+    def plan(work: Any, sizes: Any, ends: Any, driver: Any) -> Any:
+        for line, kernel in enumerate(work.flows.kernels):
+            task = task_of(work.flows, line)
+            named = {
+                name: evaluate(size, sizes)
+                for name, size in zip(kernel.sizes, task.sizes, strict=True)
+            }
+            if attention_of(kernel) is not None:
+                tame = is_tame(kernel, named, task.storages)
+                found.append(library_forms(driver, kernel, named, (), tame))
+        raise Planned
+
+    with monkeypatch.context() as patch, pytest.raises(Planned):
+        patch.setattr(building, "make_plan", plan)
+        burnx.compile(model, DEVICE)(*inputs)
+    return found[-1]
+
+
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_a_library_might_do_otherwise_is_not_asked(library: NumpyLibrary, name: str) -> None:
+def test_what_a_library_might_do_otherwise_is_not_asked(
+    library: NumpyLibrary, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     model, arrays, dtype = REFUSED[name]
     inputs = [each.astype(DTYPES[dtype]) for each in arrays]
-    expected = burnx.compile(model, "reference")(*inputs).numpy()
-    found = burnx.compile(model, DEVICE, tune=True)(*inputs).numpy()
-    near = {"float32": 1e-5, "float16": 1e-2}[dtype] * max(float(np.nanmax(abs(expected))), 1)
-    np.testing.assert_allclose(found, expected, rtol=near, atol=near)
-    assert not attentions(library)
+    assert forms_of(model, inputs, monkeypatch) == []
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_there_are_a_few_forms_of_what_it_is_asked(
+    library: NumpyLibrary, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    model, arrays = MODELS[name]
+    inputs = [each.astype(np.float16) for each in arrays]
+    forms = forms_of(model, inputs, monkeypatch)
+    assert forms == [Form(LIBRARY, 0, (way,), "numpy") for way in range(3)]
 
 
 def test_the_same_kernel_with_another_mask_is_not_the_librarys(library: NumpyLibrary) -> None:
