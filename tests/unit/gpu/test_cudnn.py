@@ -1,6 +1,6 @@
 """What is asked of cuDNN, as far as that can be seen without it: its ways are counted, and refusals say why.
 
-What it computes is tested in tests/device/test_cuda.py.
+What it computes is tested in tests/device/test_cuda.py and test_cuda_attention.py.
 """
 
 from __future__ import annotations
