@@ -25,10 +25,14 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NumpyLi
     monkeypatch.setattr(identity, "SETTLED_NS", 0)
     driver = find_driver(DEVICE)
     found = NumpyLibrary(driver)
-    monkeypatch.setattr(driver, "libraries", {"products": "numpy", "convolutions": "numpy"})
+    monkeypatch.setattr(
+        driver, "libraries", dict.fromkeys(("products", "convolutions", "attentions"), "numpy")
+    )
     monkeypatch.setattr(OpenCL, "bind_gemm", lambda self, *given: found.bind(*given))
     convolve = found.bind_convolution
     monkeypatch.setattr(OpenCL, "bind_convolution", lambda self, *given: convolve(*given))
+    attend = found.bind_attention
+    monkeypatch.setattr(OpenCL, "bind_attention", lambda self, *given: attend(*given))
     monkeypatch.setattr(library_products, "LEAST", 1)
     monkeypatch.setattr(tuning, "device_roofline", lambda driver: Roofline(1e15, 1e15))
     own = choosing.candidates  # one of them is enough to be compared with

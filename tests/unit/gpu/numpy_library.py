@@ -1,4 +1,4 @@
-"""NumPy as a library of products and convolutions: it does what it is asked for to the letter, in the host's memory."""
+"""NumPy as a library of products, convolutions and attentions: it does what it is asked for to the letter, in the host's memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import numpy as np
 
 from burnx.dtype import DTYPES
 from burnx.errors import DeviceError
-from burnx.runtime.devices.gpu.library import Gemm, Matrix
+from burnx.runtime.devices.gpu.library import Asked, Gemm, Matrix
+from burnx.runtime.devices.gpu.library_attention import Attention, Heads
 from burnx.runtime.devices.gpu.library_convolution import Convolution, Image, Stage
 
 Array = np.ndarray[Any, Any]
@@ -37,7 +38,7 @@ class NumpyLibrary:
     """``asked`` are the works that were bound, ``fixed`` whether the filters of convolutions were constants."""
 
     def __init__(self, driver: Any) -> None:
-        self.driver, self.asked = driver, list[Gemm | Convolution]()
+        self.driver, self.asked = driver, list[Asked]()
         self.fixed: list[bool] = []
         self.change: Callable[[Array], Array] = lambda result: result
 
@@ -52,7 +53,13 @@ class NumpyLibrary:
         self.fixed.append(known[1])
         return lambda: self.convolve(known[0], places)
 
-    def _note(self, asked: Gemm | Convolution) -> None:
+    def bind_attention(
+        self, attention: Attention, places: Any, workspace: Any, workspace_bytes: int
+    ) -> Any:
+        self._note(attention)
+        return lambda: self.attend(attention, places)
+
+    def _note(self, asked: Asked) -> None:
         self.asked.append(asked)
         if asked.rank == 2:
             raise DeviceError("there is no third way")
@@ -107,6 +114,25 @@ class NumpyLibrary:
             result = self._follow(result, stage, asked, places)
         where = self._where(asked.result, asked.out, result.shape[3], asked)
         self.write(places[asked.result.buffer], where, self.change(result), asked.made)
+
+    def attend(self, asked: Attention, places: Any) -> None:
+        """In float32; rows of heads are the last two axes."""
+
+        def values(heads: Heads, dtype: str) -> Array:
+            where = places_in(heads.start, (*heads.steps, 1), heads.extents)
+            return self.read(places[heads.buffer], where, dtype).astype(np.float32)
+
+        keys, given = (values(each, asked.given) for each in (asked.keys, asked.values))
+        queries, count = values(asked.queries, asked.given), asked.queries.extents[1]
+        keys, given = (each.repeat(count // each.shape[1], axis=1) for each in (keys, given))
+        scores = queries @ np.swapaxes(keys, 2, 3) * np.float32(asked.factor)
+        if asked.bias is not None:
+            scores = scores + values(asked.bias, asked.added)
+        powers = np.exp(scores - scores.max(axis=3, keepdims=True))
+        result = powers @ given / powers.sum(axis=3, keepdims=True)
+        made = asked.result
+        where = places_in(made.start, (*made.steps, 1), made.extents)
+        self.write(places[made.buffer], where, self.change(result), asked.given)
 
     def _follow(self, result: Array, stage: Stage, asked: Convolution, places: Any) -> Array:
         if stage.image is not None:

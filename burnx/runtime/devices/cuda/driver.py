@@ -18,6 +18,7 @@ from burnx.gpu.dialects import CUDA, Dialect
 from burnx.runtime.device_array import DeviceArray
 from burnx.runtime.devices.cuda import cublas, cudnn, exchange
 from burnx.runtime.devices.cuda.lanes import in_lanes, one_by_one
+from burnx.runtime.devices.cuda.libraries import find_packages, name_libraries
 from burnx.runtime.devices.cuda.listing import find_cuda
 from burnx.runtime.devices.cuda.matrices import find_matrices, measure_matrices
 from burnx.runtime.devices.cuda.modules import (
@@ -62,11 +63,6 @@ class _Lock(Lock):
         cupy.cuda.Device(self._number).use()
 
 
-def _find_packages() -> dict[str, dict[str, str]]:
-    """The versions of the packages of each library that is here."""
-    return {"products": cublas.find_library(), "convolutions": cudnn.find_library()}
-
-
 @dataclass(slots=True, eq=False)
 class Cuda:
     """A CUDA device with one stream, and others, ``lanes``, for the branches of what is recorded."""
@@ -85,7 +81,7 @@ class Cuda:
     workers: int = 1
     known: dict[str, str] = field(default_factory=dict)
     lanes: list[Any] = field(default_factory=list)
-    packages: dict[str, dict[str, str]] = field(default_factory=_find_packages)
+    packages: dict[str, dict[str, str]] = field(default_factory=find_packages)
 
     def __post_init__(self) -> None:
         import cupy
@@ -128,9 +124,8 @@ class Cuda:
 
     @property
     def libraries(self) -> dict[str, str]:
-        """What products and convolutions may be left to."""
-        names = {"products": cublas.NAME, "convolutions": cudnn.NAME}
-        return {work: name for work, name in names.items() if self.packages.get(work)}
+        """What products, convolutions and attentions may be left to."""
+        return name_libraries(self.packages)
 
     def measure_matrices(self) -> Mapping[str, float]:
         """Operations a second of the matrix units, by what they multiply."""
@@ -245,6 +240,12 @@ class Cuda:
     ) -> Launch:
         site = cudnn.Site(self.number, lambda: self.stream, self.stamp)
         return cudnn.bind_convolution(site, known, places, workspace, workspace_bytes)
+
+    def bind_attention(
+        self, attention: Any, places: Sequence[Place], workspace: Place, workspace_bytes: int
+    ) -> Launch:
+        site = cudnn.Site(self.number, lambda: self.stream, self.stamp)
+        return cudnn.bind_attention(site, attention, places, workspace, workspace_bytes)
 
     def record(self, launches: Sequence[Launch], waits: Sequence[Sequence[int]] = ()) -> Launch:
         """A CUDA graph of the launches, with branches where they need not wait for each other."""

@@ -18,17 +18,23 @@ Sizes = Mapping[str, int]
 Guards = tuple[bool, ...]
 
 
-def result_key(text: str, sizes: Sizes, guards: Guards) -> list[Any]:
-    """What a result is found by: the kernel, the class of its sizes, and the guards, which are part of its code."""
-    return [sha256(text.encode()).hexdigest(), shape_class(sizes), list(guards)]
+def result_key(text: str, sizes: Sizes, guards: Guards, tame: bool = False) -> list[Any]:
+    """What a result is found by: the kernel, the class of its sizes, and the guards, which are part of its code.
+
+    ``tame`` (``library_attentions.is_tame``) is part of it because a library is asked for more where it is so.
+    """
+    key = [sha256(text.encode()).hexdigest(), shape_class(sizes), list(guards)]
+    return [*key, "tame"] if tame else key
 
 
-def pick_form(driver: Driver, kernel: Kernel, text: str, sizes: Sizes, guards: Guards) -> Form:
+def pick_form(
+    driver: Driver, kernel: Kernel, text: str, sizes: Sizes, guards: Guards, tame: bool = False
+) -> Form:
     """The form for a kernel with these sizes."""
-    found = results_of(driver).find(*result_key(text, sizes, guards))
+    found = results_of(driver).find(*result_key(text, sizes, guards, tame))
     if found is None:
         return choose(kernel, driver.limits, sizes, guards)
-    offered = list_forms(driver, kernel, sizes, guards)
+    offered = list_forms(driver, kernel, sizes, guards, tame)
     form = find_form(found, offered) or offered[0]
     other_sizes = isinstance(found, dict) and found.get("sizes") != dict(sizes)
     if other_sizes and form.matrices == driver.libraries.get("convolutions"):
@@ -36,14 +42,16 @@ def pick_form(driver: Driver, kernel: Kernel, text: str, sizes: Sizes, guards: G
     return form
 
 
-def list_forms(driver: Driver, kernel: Kernel, sizes: Sizes, guards: Guards) -> list[Form]:
+def list_forms(
+    driver: Driver, kernel: Kernel, sizes: Sizes, guards: Guards, tame: bool = False
+) -> list[Form]:
     """All forms that are worth a try: burnx's own, the first of them the one without a race, then a library's."""
     own = candidates(kernel, driver.limits, sizes, guards)
     if not any(driver.libraries.values()):
         return own
     from burnx.runtime.devices.gpu.library_forms import library_forms
 
-    return [*own, *library_forms(driver, kernel, sizes, guards)]
+    return [*own, *library_forms(driver, kernel, sizes, guards, tame)]
 
 
 def find_form(found: Any, offered: Sequence[Form]) -> Form | None:

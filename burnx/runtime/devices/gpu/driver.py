@@ -69,7 +69,7 @@ class Lock:
 class Driver(Protocol):
     """A device.  One call at a time uses it: whoever does holds ``lock``.
 
-    ``libraries``: what is called that does "products" and "convolutions" here, where it is.  ``workers``: groups that run at
+    ``libraries``: what is called that does "products", "convolutions" and "attentions" here, where it is.  ``workers``: groups that run at
     once where each needs scratch memory of its own.  ``functions`` are those that were built, by kernel and form; ``users``
     are the segments that were made for the device.
     """
@@ -136,6 +136,14 @@ class Driver(Protocol):
         workspace_bytes: int,
     ) -> Launch:
         """A launch of the library's convolution, and whether its filter is a constant, on its buffers.
+
+        Raises: DeviceError if it cannot do it.
+        """
+
+    def bind_attention(
+        self, attention: Any, places: Sequence[Place], workspace: Place, workspace_bytes: int
+    ) -> Launch:
+        """A launch of the library's attention on its buffers.
 
         Raises: DeviceError if it cannot do it.
         """

@@ -26,7 +26,8 @@ Filled = tuple[int, int, int]  # first byte, the one after the last, what they h
 class Origin:
     """What a launch was made of.
 
-    ``named`` are all sizes of the kernel, ``symbols`` those of the segment, that the task's sizes are made of.
+    ``named`` are all sizes of the kernel, ``symbols`` those of the segment, that the task's sizes are made of.  ``tame``:
+    as ``library_attentions.is_tame`` says it.
     """
 
     task: Task
@@ -34,6 +35,7 @@ class Origin:
     text: str
     named: Mapping[str, int]
     symbols: Sizes
+    tame: bool = False
 
     @property
     def place(self) -> str:

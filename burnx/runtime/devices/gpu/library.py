@@ -1,4 +1,4 @@
-"""A product that a vendor's library carries out: what it is asked for, in numbers, and its launch.
+"""A product, or more, that a vendor's library carries out: what it is asked for, in numbers, and its launch.
 
 The library writes the product where it belongs if what follows is its own to do: a factor, a bias, something added.
 Else it writes float32 sums to memory of the device's own, and a kernel of burnx does with them what follows.
@@ -12,6 +12,7 @@ from typing import Any
 from weakref import ref
 
 from burnx.runtime.devices.gpu.driver import Driver, Launch, Memory, Place
+from burnx.runtime.devices.gpu.library_attention import Attention, attention_from_row
 from burnx.runtime.devices.gpu.library_convolution import Convolution, convolution_from_row
 
 LIBRARY = "library"  # the kind of such a form
@@ -56,7 +57,7 @@ class Gemm:
     rank: int = 0
 
 
-Asked = Gemm | Convolution
+Asked = Gemm | Convolution | Attention
 
 
 def as_row(asked: Asked) -> dict[str, Any]:
@@ -66,13 +67,18 @@ def as_row(asked: Asked) -> dict[str, Any]:
 
 def library_of(row: Any) -> str:
     """Which of ``Driver.libraries`` a row of ``as_row`` is for."""
+    if "queries" in row:
+        return "attentions"
     return "convolutions" if "window" in row else "products"
 
 
 def from_row(row: Any) -> Asked:
     """Raises: TypeError, LookupError, ValueError if it is not of ``as_row``."""
-    if library_of(row) == "convolutions":
+    work = library_of(row)
+    if work == "convolutions":
         return convolution_from_row(row)
+    if work == "attentions":
+        return attention_from_row(row)
     made = dict(row)
     for name in ("first", "second", "result", "added"):
         made[name] = Matrix(**made[name]) if made[name] is not None else None
@@ -116,6 +122,8 @@ def bind_product(
     if isinstance(asked, Convolution):
         known = asked, fixed[asked.filter[0]]
         multiply = driver.bind_convolution(known, every, workspace, WORKSPACE_BYTES)
+    elif isinstance(asked, Attention):
+        multiply = driver.bind_attention(asked, every, workspace, WORKSPACE_BYTES)
     else:
         multiply = driver.bind_gemm(asked, every, workspace, WORKSPACE_BYTES)
     follow = None if rest is None else rest(every)

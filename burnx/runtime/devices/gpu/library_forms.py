@@ -15,6 +15,7 @@ from burnx.kernels.ir import Kernel
 from burnx.runtime.devices.gpu import library_products
 from burnx.runtime.devices.gpu.driver import Driver
 from burnx.runtime.devices.gpu.library import LIBRARY, Asked
+from burnx.runtime.devices.gpu.library_attentions import count_products, find_attention
 from burnx.runtime.devices.gpu.library_convolution import Convolution
 from burnx.runtime.devices.gpu.library_convolutions import parted_convolution, whole_convolution
 from burnx.runtime.devices.gpu.library_products import parted_gemm, rest_of, whole_gemm
@@ -36,12 +37,17 @@ _CONVOLUTION = _Words(whole_convolution, parted_convolution)
 
 
 def library_forms(
-    driver: Driver, kernel: Kernel, sizes: Sizes, guards: tuple[bool, ...]
+    driver: Driver, kernel: Kernel, sizes: Sizes, guards: tuple[bool, ...], tame: bool = False
 ) -> list[Form]:
-    """The forms of a kernel as a library's product; none where there is no library, or it would mean something else."""
+    """The forms of a kernel as a library's work; none where there is no library, or it would mean something else.
+
+    ``tame``: as ``library_attentions.is_tame`` says it.
+    """
     found = product_of(kernel)
-    if not any(driver.libraries.values()) or guards or found is None or uses_worker(kernel):
+    if not any(driver.libraries.values()) or guards:
         return []
+    if found is None or uses_worker(kernel):
+        return _attention_forms(driver, kernel, sizes, tame)
     if not library_products.is_large(found, sizes):
         return []
     words, name = _words_of(driver, kernel, sizes)
@@ -57,6 +63,16 @@ def library_forms(
         form = replace(fit_threads(left, driver.limits, sizes)[-1], wide=needs_wide(left, sizes))
     own = replace(form, kind=LIBRARY, matrices=name)
     return [replace(own, tile=(way, *form.tile)) for way in range(WAYS)]
+
+
+def _attention_forms(driver: Driver, kernel: Kernel, sizes: Sizes, tame: bool) -> list[Form]:
+    name = driver.libraries.get("attentions", "")
+    if not name or count_products(kernel, sizes) < library_products.LEAST:
+        return []
+    asked = find_attention(kernel, sizes)
+    if asked is None or (asked.bias is not None and not tame):
+        return []
+    return [Form(LIBRARY, 0, (way,), name) for way in range(WAYS)]
 
 
 def _words_of(driver: Driver, kernel: Kernel, sizes: Sizes) -> tuple[_Words, str]:
@@ -75,6 +91,9 @@ def rest_form(form: Form) -> Form | None:
 
 def asked_of(driver: Driver, kernel: Kernel, sizes: Sizes, form: Form) -> Asked:
     """What a form of ``library_forms`` asks for."""
+    attention = find_attention(kernel, sizes)
+    if attention is not None:
+        return replace(attention, rank=form.tile[0])
     words, _ = _words_of(driver, kernel, sizes)
     found = words.parted(kernel, sizes) if form.group else words.whole(kernel, sizes)
     assert found is not None

@@ -21,6 +21,7 @@ from burnx.runtime.devices.gpu.driver import Built, Driver
 from burnx.runtime.devices.gpu.flow import Flows, Run, Turns, task_of
 from burnx.runtime.devices.gpu.launches import End, Launched, Origin, Plan, Sizes
 from burnx.runtime.devices.gpu.library import LIBRARY
+from burnx.runtime.devices.gpu.library_attentions import is_tame
 from burnx.runtime.devices.gpu.library_forms import asked_of, rest_form
 from burnx.runtime.devices.gpu.library_products import rest_of
 from burnx.shape import evaluate
@@ -89,16 +90,13 @@ def _plan_launches(work: Work, sizes: Sizes, driver: Driver) -> list[tuple[Launc
         guards = _guards_of(flows, line)
         text = work.texts[line]
         _check_dtypes(driver, text, task.place)
-        key = (text, numbers, guards)
+        tame = bool(driver.libraries.get("attentions")) and is_tame(kernel, named, task.storages)
+        key = (text, numbers, guards, tame)
         if key not in known:
-            known[key] = pick_form(driver, kernel, text, named, guards)
-        chosen.append((kernel, text, known[key], named, task))
-    build_missing(driver, [(kernel, text, form) for kernel, text, form, _, _ in chosen])
-    origins = [
-        (form, Origin(task, kernel, text, named, sizes))
-        for kernel, text, form, named, task in chosen
-    ]
-    return [(_launch(driver, origin, form), origin) for form, origin in origins]
+            known[key] = pick_form(driver, kernel, text, named, guards, tame)
+        chosen.append((known[key], Origin(task, kernel, text, named, sizes, tame)))
+    build_missing(driver, [(origin.kernel, origin.text, form) for form, origin in chosen])
+    return [(_launch(driver, origin, form), origin) for form, origin in chosen]
 
 
 def _check_dtypes(driver: Driver, text: str, place: str) -> None:

@@ -93,8 +93,8 @@ def build_ahead(driver: Driver, plan: Plan) -> None:
     wanted = []
     for launched, origin in zip(plan.launches, plan.origins, strict=True):
         sizes, guards = dict(origin.named), launched.code.form.guards
-        if results_of(driver).find(*result_key(origin.text, sizes, guards)) is None:
-            offered = list_forms(driver, origin.kernel, sizes, guards)
+        if results_of(driver).find(*result_key(origin.text, sizes, guards, origin.tame)) is None:
+            offered = list_forms(driver, origin.kernel, sizes, guards, origin.tame)
             wanted += [(origin.kernel, origin.text, form) for form in offered]
     with suppress(BurnxError):
         build_missing(driver, wanted)
@@ -104,10 +104,10 @@ def tune_line(driver: Driver, line: Line) -> Outcome[Form] | None:
     """Race the forms of a kernel, and keep what comes of it; None if it is known, or there is one form alone."""
     origin = line.origin
     sizes, guards = dict(origin.named), line.form.guards
-    store, key = results_of(driver), result_key(origin.text, sizes, guards)
+    store, key = results_of(driver), result_key(origin.text, sizes, guards, origin.tame)
     if store.find(*key) is not None:
         return None
-    offered = list_forms(driver, origin.kernel, sizes, guards)
+    offered = list_forms(driver, origin.kernel, sizes, guards, origin.tame)
     total = sum(size for _, _, size in line.written)
     if len(offered) < 2 or not total or total > ROOM_BYTES:
         return None

@@ -197,6 +197,11 @@ class OpenCL:
     ) -> Launch:
         raise DeviceError(f"{self.name} has no library of convolutions")
 
+    def bind_attention(
+        self, attention: Any, places: Sequence[Place], workspace: Place, workspace_bytes: int
+    ) -> Launch:
+        raise DeviceError(f"{self.name} has no library of attentions")
+
     def record(self, launches: Sequence[Launch], waits: Sequence[Sequence[int]] = ()) -> Launch:
         """The launches, whose arguments stay set, one behind the other."""
         held = tuple(launches)

@@ -1,69 +1,28 @@
-"""Convolutions by cuDNN, through NVIDIA's cudnn-frontend: with float32 sums only, and the same ones in every run.
-
-Plans are kept as cuDNN writes them, so that kernels that it makes at run time are made once.
-
-Source: NVIDIA cuDNN 9, "Graph API"; cudnn-frontend 1.32, its Python package.
-"""
+"""Convolutions by cuDNN: the graph of one, and its launch."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from functools import cache, lru_cache
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
 
-from burnx.dtype import DTYPES
-from burnx.errors import DeviceError
-from burnx.runtime.devices.gpu.binaries import load_or_build
+from burnx.runtime.devices.cuda.cudnn.plans import (
+    NEVER,
+    Recipe,
+    Site,
+    address,
+    find_plan,
+    open_graph,
+    open_library,
+)
 from burnx.runtime.devices.gpu.driver import Launch, Place
 from burnx.runtime.devices.gpu.library_convolution import Convolution, Image, Stage
 
-NAME = "cudnn"
-FRONTEND = "nvidia-cudnn-frontend"
-_PACKAGES = (FRONTEND, "nvidia-cudnn-cu13", "nvidia-cudnn-cu12")
-_TYPES = {"float32": "FLOAT", "float16": "HALF", "bfloat16": "BFLOAT16"}
-_NEVER = ("REDUCED_PRECISION_REDUCTION", "WINOGRAD", "FFT", "NONDETERMINISTIC")
 _INEXACT = ("TENSOR_CORE", "DOWN_CONVERT_INPUTS")  # what multiplies float32 in TF32
 IMAGE, FILTER, RESULT, OTHERS = 1, 2, 3, 4  # what tensors are called in a plan
-
-
-def find_library() -> dict[str, str]:
-    """The versions of the packages that convolutions need, by name; none if cudnn-frontend is not here."""
-    found = {}
-    for name in _PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found if FRONTEND in found else {}
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """Where a convolution runs: the device's number, what gives the stream that is used now, and what plans depend on."""
-
-    number: int
-    stream: Callable[[], Any]
-    stamp: Mapping[str, str]
-
-
-@cache
-def _open(number: int) -> tuple[Any, Any]:
-    """(the package, a handle) for the device ``number``, which is the current one.
-
-    Raises: DeviceError if cuDNN does not start.
-    """
-    try:
-        import cudnn
-
-        return cudnn, cudnn.create_handle()
-    except Exception as error:  # of several kinds, none of which the package promises
-        raise DeviceError(f"cuda:{number}: cuDNN does not start: {error}") from error
 
 
 def bind_convolution(
@@ -78,15 +37,12 @@ def bind_convolution(
     Raises: DeviceError if cuDNN does not do it, or knows fewer ways than the one that is asked for.
     """
     convolution, is_constant = known
-    library, handle = _open(site.number)
-    plan = _find_plan(site, convolution)
-    needed = int(plan.get_workspace_size())
-    if needed > workspace_bytes:
-        raise DeviceError(f"cuda:{site.number}: cuDNN wants {needed} bytes for a convolution")
+    library, handle = open_library(site.number)
+    plan = find_plan(site, CONVOLUTION, convolution, workspace_bytes)
     ordered = _order_filter(convolution, places, is_constant, site.stream())
     numbers = _numbers_on_device(convolution, site.stream())
     pack = _addresses(convolution, places, ordered.array, numbers)
-    scratch = _address(workspace, 0, "float32")
+    scratch = address(workspace, 0, "float32")
     held = places, workspace, numbers
 
     def launch(_: object = held) -> None:
@@ -99,92 +55,13 @@ def bind_convolution(
     return launch
 
 
-# --- plans ------------------------------------------------------------------------------------------------------------
+# --- the graph --------------------------------------------------------------------------------------------------------
 
 
-def _find_plan(site: Site, convolution: Convolution) -> Any:
-    """The plan that is asked for, as it was kept or made anew.
-
-    Raises: DeviceError if there is none.
-    """
-    library, handle = _open(site.number)
-
-    def load(image: bytes) -> Any:
-        plan = library.pygraph(handle=handle)
-        try:
-            plan.deserialize(handle, image)
-        except Exception:  # of several kinds; another cuDNN may have written it
-            return None
-        return plan
-
-    def build() -> bytes:
-        first = replace(convolution, rank=0)
-        return _plans_of(site.number, first).write(convolution.rank)
-
-    found = load_or_build(json.dumps(asdict(convolution)), site.stamp, load, build)
-    if found is None:
-        raise DeviceError(f"cuda:{site.number}: cuDNN does not read the plan that it has written")
-    return found
-
-
-@dataclass(slots=True, eq=False)
-class _Plans:
-    """cuDNN's ways of a convolution, the one that it holds to be the fastest first, as far as they have been asked for."""
-
-    number: int
-    graph: Any
-    built: list[int] = field(default_factory=list)
-    looked_at: int = 0
-
-    def write(self, rank: int) -> bytes:
-        """A way as bytes; those that cannot be built are passed over.
-
-        Raises: DeviceError if there are fewer.
-        """
-        graph = self.graph
-        while len(self.built) <= rank and self.looked_at < graph.get_execution_plan_count():
-            index = self.looked_at
-            self.looked_at += 1
-            try:
-                graph.build_plan_at_index(index)
-            except Exception:  # it was ruled out, or cannot be built here
-                continue
-            self.built.append(index)
-        if len(self.built) <= rank:
-            count = len(self.built)
-            raise DeviceError(f"cuda:{self.number}: cuDNN knows {count} ways of a convolution")
-        graph.build_plan_at_index(self.built[rank])  # which is the one that is written
-        return bytes(graph.serialize(as_bytes=True))
-
-
-@lru_cache(maxsize=4)
-def _plans_of(number: int, convolution: Convolution) -> _Plans:
-    """Raises: DeviceError if cuDNN has no way."""
-    library, handle = _open(number)
-    try:
-        graph = _describe(library, handle, convolution)
-        graph.validate()
-        graph.build_operation_graph()
-        graph.create_execution_plans([library.heur_mode.A, library.heur_mode.FALLBACK])
-        exact = convolution.given == "float32" and convolution.exact
-        notes = [*_NEVER, *(_INEXACT if exact else ())]
-        graph.deselect_numeric_notes([getattr(library.numerical_note, each) for each in notes])
-    except Exception as error:  # of several kinds, none of which the package promises
-        words = " ".join(str(error).split())[:300]
-        raise DeviceError(f"cuda:{number}: cuDNN does not do a convolution: {words}") from error
-    return _Plans(number, graph)
-
-
-def _describe(library: Any, handle: Any, convolution: Convolution) -> Any:
+def describe_convolution(library: Any, handle: Any, convolution: Convolution) -> Any:
     """The graph of a convolution and what follows it."""
-    single = library.data_type.FLOAT
-    types = {name: getattr(library.data_type, each) for name, each in _TYPES.items()}
-    graph = library.pygraph(
-        io_data_type=types[convolution.given],
-        intermediate_data_type=single,
-        compute_data_type=single,
-        handle=handle,
-    )
+    graph, types = open_graph(library, handle, convolution.given)
+    single = types["float32"]
     image = [convolution.pictures, convolution.groups * convolution.channels, *convolution.size]
     given = types[convolution.given]
     x = graph.tensor(
@@ -260,12 +137,15 @@ def _filter_strides(convolution: Convolution) -> list[int]:
     return [rows * columns * channels, 1, columns * channels, channels]
 
 
+def _notes(convolution: Convolution) -> Sequence[str]:
+    exact = convolution.given == "float32" and convolution.exact
+    return [*NEVER, *(_INEXACT if exact else ())]
+
+
+CONVOLUTION = Recipe("a convolution", describe_convolution, _notes)
+
+
 # --- memory -----------------------------------------------------------------------------------------------------------
-
-
-def _address(place: Place, start: int, dtype: str) -> int:
-    memory, offset = place
-    return int(memory.ptr) + offset + start * DTYPES[dtype].itemsize
 
 
 def _addresses(
@@ -274,14 +154,14 @@ def _addresses(
     """Where each tensor of a plan lies, by what it is called there."""
     image, result = convolution.image, convolution.result
     pack = {
-        IMAGE: _address(places[image.buffer], image.start, convolution.given),
+        IMAGE: address(places[image.buffer], image.start, convolution.given),
         FILTER: int(filter_.data.ptr),
-        RESULT: _address(places[result.buffer], result.start, convolution.made),
+        RESULT: address(places[result.buffer], result.start, convolution.made),
     }
     for place, stage in enumerate(convolution.stages):
         if stage.image is not None:
             where = places[stage.image.buffer]
-            pack[OTHERS + place] = _address(where, stage.image.start, stage.dtype)
+            pack[OTHERS + place] = address(where, stage.image.start, stage.dtype)
     return pack | {OTHERS + place: int(each.data.ptr) for place, each in numbers.items()}
 
 
