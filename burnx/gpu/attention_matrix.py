@@ -196,8 +196,9 @@ def _write_weights(scene: Scene) -> None:
             with writer.block():
                 writer.line(f"const f32 other = exchange(most, {step});")
                 writer.line("most = most < other ? other : most;")
-        writer.line(f"const f32 base = (most == {lowest} ? 0 : most) * {_LOG2_E};")
-        writer.line(f"const f32 scale = quick_power(greatest[part] * {_LOG2_E} - base);")
+        # a mask's lowest number times log2(e) is infinite: differences are multiplied, not scores
+        writer.line(f"const f32 base = most == {lowest} ? 0 : most;")
+        writer.line(f"const f32 scale = quick_power((greatest[part] - base) * {_LOG2_E});")
         writer.line("greatest[part] = most;")
         writer.line("total[part] *= scale;")
         columns = f"for (i32 column = 0; column < {tile.wide // SIDE}; column++)"
@@ -205,7 +206,7 @@ def _write_weights(scene: Scene) -> None:
             writer.line("sums[column][part * 2 + place] *= scale;")
         with unrolled(writer, blocks):
             for place in range(2):
-                value = f"scores[block][part * 2 + {place}] * {_LOG2_E} - base"
+                value = f"(scores[block][part * 2 + {place}] - base) * {_LOG2_E}"
                 writer.line(f"const f32 weight{place} = quick_power({value});")
             writer.line("total[part] += weight0 + weight1;")
             packed = f"pack_{units}(weight0, weight1)"

@@ -24,6 +24,7 @@ from burnx.errors import UsageError
 FORMAT = 3  # another number when the same text is to give another object
 _MAGIC = b"burnx-object-%d\n" % FORMAT
 _HEAD = len(_MAGIC) + 32 + 4
+NOTES = ("host-", "source-")  # how the names of entries begin that are found again by anybody
 PART = ".new-"  # how the name of a file begins that is being written
 ENVIRONMENTS = "environments"
 DEFAULT = "default"  # the environment without a name: the folder itself
@@ -72,7 +73,7 @@ def about_of(text: bytes) -> About | None:
     """What an entry says that it was made for."""
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else None
 
@@ -119,8 +120,11 @@ def forget_environment(name: str) -> None:
     files = open_environment(name)
     if files is None or name == DEFAULT:
         return
-    for folder, _, _ in os.walk(files.folder, topdown=False):
-        with suppress(OSError):  # something lies there
+    for folder, _, names in os.walk(files.folder, topdown=False):
+        with suppress(OSError):  # something else lies there
+            for each in names:
+                if each.startswith((*NOTES, PART)):
+                    os.unlink(os.path.join(folder, each))
             os.rmdir(folder)
     _open_folder.cache_clear()
 

@@ -53,6 +53,7 @@ DENSITY_MOST = (
     200  # code is not packed as tightly as that; what unpacks to more is there to fill memory
 )
 SMALL_BYTES = 16 << 20
+_PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _PIECE = 1 << 20
 _BEGINS, _ENDS = (
     b"PK\3\4",
@@ -219,7 +220,7 @@ def _archive(path: str) -> Iterator[zipfile.ZipFile]:
             _check_ends(file, path)
             with zipfile.ZipFile(file) as archive:
                 yield archive
-        except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
+        except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, UnicodeError) as error:
             raise _refused(path, str(error) or "it is damaged") from error
         except OSError as error:
             raise _refused(path, f"it cannot be read to its end ({error})") from error
@@ -238,7 +239,7 @@ def _check_ends(file: IO[bytes], path: str) -> None:
 def _read_manifest(archive: zipfile.ZipFile, path: str) -> Mapping[str, Any]:
     """The manifest, whose entries are exactly what the archive holds."""
     infos = archive.infolist()
-    if not infos or infos[0].filename != MANIFEST:
+    if not infos or infos[0].filename != MANIFEST or infos[0].compress_type not in _PACKINGS:
         raise _refused(path, "it does not begin with a manifest")
     if infos[0].file_size > MANIFEST_MOST or len(infos) > ENTRIES_MOST:
         raise _refused(path, "its manifest is larger than any that burnx writes")
@@ -267,6 +268,8 @@ def _is_entry(entry: Any) -> bool:
 
 def _check_names(infos: list[zipfile.ZipInfo], entries: list[dict[str, Any]], path: str) -> None:
     sizes = {info.filename: info.file_size for info in infos}
+    if any(info.compress_type not in _PACKINGS for info in infos):
+        raise _refused(path, "it is packed in a way that burnx does not use")
     if len(sizes) != len(infos) or len(sizes) != len(entries):
         raise _refused(path, "it holds other files than its manifest lists")
     for entry in entries:

@@ -116,8 +116,17 @@ def _read_plan(data: bytes) -> _Found | None:
     about = head.get("about") if isinstance(head, Mapping) else None
     if not isinstance(about, Mapping):
         return None
-    files = head.get("files") or ()
+    files = head.get("files") or []
+    if not isinstance(files, list) or not all(map(_is_file_key, files)):
+        return None
     return {str(k): str(v) for k, v in about.items()}, tuple(tuple(each) for each in files)
+
+
+def _is_file_key(key: Any) -> bool:
+    """Whether it may be what ``identity.file_key`` has made."""
+    if not isinstance(key, list) or not key or not isinstance(key[0], str):
+        return False
+    return all(type(each) is int for each in key[1:])
 
 
 _READERS: Mapping[str, Callable[[bytes], _Found | None]] = {

@@ -47,7 +47,7 @@ def is_same(key: FileKey) -> bool:
     """Whether a file is still what it was."""
     try:
         return list(key[1:]) == _numbers(os.stat(key[0]))
-    except OSError:
+    except (OSError, ValueError):  # the latter of a path that is none
         return False
 
 

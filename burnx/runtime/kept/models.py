@@ -38,7 +38,7 @@ from burnx.runtime.kept.shared import SharedConstants, find_shared
 from burnx.runtime.kept.sums import Sums
 
 Array = np.ndarray[Any, Any]
-DAMAGED = (LookupError, TypeError, ValueError, BurnxError)
+DAMAGED = (LookupError, TypeError, ValueError, RecursionError, BurnxError)
 Ends = tuple[tuple[Var, ...], tuple[Var, ...]]
 # (head, body) of native code, and native code of a head, a way to read its body, its ends and where constants lie
 Write = Callable[[Any, Places], tuple[Any, Any]]

@@ -40,7 +40,7 @@ class Store:
             image = self.files.read_entry(name) if self.files is not None else None
             try:
                 self.known[name] = None if image is None else json.loads(image)
-            except ValueError:
+            except (ValueError, RecursionError):
                 self.known[name] = None
         return self.known[name]
 

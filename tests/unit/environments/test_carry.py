@@ -25,6 +25,8 @@ from burnx.runtime.environments.carry import (
     summarize,
 )
 from burnx.runtime.environments.contents import list_names
+from burnx.runtime.environments.machine import describe_machine
+from burnx.runtime.kept import entries
 
 
 @pytest.fixture
@@ -314,6 +316,65 @@ def test_a_truncated_file_is_refused(cache: Path, tmp_path: Path, part: float) -
     data = (tmp_path / "good").read_bytes()
     (tmp_path / "bad").write_bytes(data[: int(len(data) * part)])
     with pytest.raises(ModelError, match="as it was exported"):
+        import_environment(str(tmp_path / "bad"), "second")
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        5,
+        [5],
+        [[]],
+        [[None]],
+        [[{}, 1]],
+        [[["x"], 1]],
+        [[1 << 70, 1]],
+        [["a", "b"]],
+        {"a": 1},
+        "abc",
+    ],
+)
+def test_a_plan_that_names_its_files_wrongly_is_refused(
+    cache: Path, tmp_path: Path, files: Any
+) -> None:
+    write_plan(tmp_path / "bad", files)
+    with pytest.raises(ModelError, match="is not what its manifest says"):
+        import_environment(str(tmp_path / "bad"), "second")
+
+
+@pytest.mark.parametrize("path", ["a\0b", "\ud800", ""])
+def test_a_plan_of_a_file_that_cannot_be_is_of_no_use(
+    cache: Path, tmp_path: Path, path: str
+) -> None:
+    write_plan(tmp_path / "odd", [[path, 1, 2, 3, 4, 5]])
+    assert import_environment(str(tmp_path / "odd"), "second").left == {"plan": 1}
+
+
+def write_plan(path: Path, files: Any) -> None:
+    """An exported file with one plan, all of whose sums are right."""
+    about = dict(describe_machine()[0])
+    with (path.parent / "plan").open("w+b") as file:
+        entries._write(file, {"about": about, "files": files}, None, entries.Constants())
+        file.seek(0)
+        data = file.read()
+    name = f"plans/{SUM}.plan"
+    entry = {"name": name, "kind": "plan", "size": len(data), "about": about}
+    entry["sha256"] = sha256(data).hexdigest()
+    head = {"format": carry.FORMAT, "burnx": "0", "name": "x", "machine": [], "entries": [entry]}
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("manifest.json", json.dumps(head))
+        archive.writestr(name, data)
+
+
+def test_other_packings_are_refused(cache: Path, tmp_path: Path) -> None:
+    export_environment("first", str(tmp_path / "good"))
+    with zipfile.ZipFile(tmp_path / "good") as archive:
+        files = [(info.filename, archive.read(info)) for info in archive.infolist()]
+    with zipfile.ZipFile(tmp_path / "bad", "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr(files[0][0], files[0][1], zipfile.ZIP_STORED)
+        for name, data in files[1:]:
+            archive.writestr(name, data)
+    with pytest.raises(ModelError, match="packed in a way"):
         import_environment(str(tmp_path / "bad"), "second")
 
 

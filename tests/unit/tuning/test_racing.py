@@ -201,6 +201,13 @@ def test_a_kept_roofline_that_is_none_is_measured_anew(cache: Path) -> None:
     assert find_roofline(reread(store), lambda: found) == found
 
 
+def test_a_result_that_is_nested_without_end_is_none(cache: Path) -> None:
+    store = find_store({"for": "test", "device": "four"})
+    assert store.files is not None
+    store.files.write_entry(store._name(("key",)), b"[" * 100_000, store.about)
+    assert reread(store).find("key") is None
+
+
 def test_the_roofline_is_the_slower_of_moving_and_working() -> None:
     roofline = Roofline(1e9, 2e9, {"float16": 8e9})
     assert roofline.least_ns(1000, 1000) == pytest.approx(1000)

@@ -69,7 +69,7 @@ def _describe_host() -> Target:
     described = Path(descriptions.__file__).read_bytes()
     entry = "host-" + sha256(repr((key, list_versions(), described)).encode()).hexdigest()
     content = files.read_entry(entry) if files is not None and key else None
-    with suppress(ValueError, TypeError):
+    with suppress(ValueError, TypeError, RecursionError):
         return Target(**json.loads(content or b""))
     found = _ask_llvm()
     if files is not None and key:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from burnx.dtype import bool_
 from burnx.fusion.storage import Branch, Node, Repeat, Step, Storage
-from burnx.kernels.ir import Buffer, Kernel, Load, Store
+from burnx.kernels.ir import Apply, Buffer, Kernel, Load, Store, Value
 from burnx.runtime.compiled.lines import Lines, Task, make_task
 
 
@@ -91,13 +91,27 @@ def _turns(made: Flows, node: Repeat, guards: Guards) -> list[Flow]:
         _note_loop(made, start)
         return [Turns(tuple(body), node.turns, None)]
     running = Storage(bool_, ())
-    before = _run(made, _copy_of(node.going, running), guards)
+    before = _run(made, _begin(node.going, running, guards), ())
     start = len(made.kernels)
     inner = (*guards, Guard(running, True))
     body = _flow(made, node.body, inner)
     body.append(_run(made, _copy_of(node.going, running), inner))
     _note_loop(made, start)
     return [before, Turns(tuple(body), None, running)]
+
+
+def _begin(going: Storage, running: Storage, guards: Guards) -> Step:
+    """The step that says whether a loop begins.  It has no guards itself: the host asks, whether they hold or not."""
+    given, to = Buffer("b0", bool_), Buffer("b1", bool_)
+    buffers = [Buffer(f"g{place}", bool_) for place in range(len(guards))]
+    value: Value = Load(given, 0)
+    for guard, buffer in zip(guards, buffers, strict=True):
+        held: Value = Load(buffer, 0)
+        held = held if guard.value else Apply("not", (held,), bool_)
+        value = Apply("and", (held, value), bool_)
+    kernel = Kernel((given, *buffers, to), (), (Store(to, 0, value),))
+    storages = (going, *(guard.storage for guard in guards), running)
+    return Step(kernel, storages, (), frozenset([running]), 1)
 
 
 def _note_loop(made: Flows, start: int) -> None:

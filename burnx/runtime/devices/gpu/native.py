@@ -171,8 +171,9 @@ class Native:
         return bound
 
     def _bind(self, bound: _Bound) -> None:
-        bound.memory, bound.whole, bound.runs = self.driver.arena.memory, None, 0
+        bound.memory = bound.whole = None  # as long as not all launches are there
         bound.launches = [self._bind_one(bound.plan, each) for each in bound.plan.launches]
+        bound.memory, bound.runs = self.driver.arena.memory, 0
 
     def _bind_one(self, plan: Plan, planned: Launched) -> Launch | None:
         if 0 in planned.groups:
@@ -224,7 +225,8 @@ class Native:
         if raced:
             stamp_results(self.driver)
         if won:
-            bound.plan = self.body.plan(bound.sizes)
+            plan = self.body.plan(bound.sizes)
+            bound.memory, bound.plan = None, plan  # its launches are those of another one
             self._bind(bound)
             bound.runs = 1
 
