@@ -39,6 +39,7 @@ IMAGE, ONE, WIDE = make(2, 32, 9, 9), make(48, 32, 1, 1), make(48, 32, 3, 3)
 MODELS: dict[str, tuple[Callable[..., Any], tuple[Array, ...], int, int]] = {
     "plain": (lambda x: ops.mat_mul(x, W), (X,), 1, 0),
     "bias": (lambda x: ops.mat_mul(x, W) + B, (X,), 1, 0),
+    "zero": (lambda x: ops.mat_mul(x, W) + 0, (X,), 1, 0),
     "residual": (lambda x: ops.mat_mul(ops.mat_mul(x, W) + B, V) + x, (X,), 2, 0),
     "bias and residual": (lambda x, c: ops.mat_mul(x, W) + B + c, (X, make(2, 50, 96)), 1, 0),
     "turned": (lambda x, w: ops.gemm(x, w, B, transB=1, alpha=0.5), (X[0], make(96, 64)), 1, 0),

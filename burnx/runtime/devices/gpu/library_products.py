@@ -70,6 +70,8 @@ def _ending(found: Product) -> _Ending | None:
     factor, loads = 1.0, []
     sums = 0
     for term in _terms(value):
+        if isinstance(term, Constant) and term.value == 0:
+            continue  # sums that begin with 0 are never -0, so nothing is changed by one more
         known = _factor_of(term, found.contract.name)
         if known is not None:
             factor, sums = known, sums + 1
