@@ -25,7 +25,7 @@ from burnx.fusion.products import (
     variables,
 )
 from burnx.fusion.rows import Rows, nested, write_member
-from burnx.fusion.scaling import scaled
+from burnx.fusion.scaling import scaled, widened_from
 from burnx.fusion.scheduler import Scheduler, dissolve, writer
 from burnx.fusion.storage import Storage
 from burnx.kernels.ir import Contract, Load, Local, Loop, Statement, Store, in_loops
@@ -132,9 +132,10 @@ class _Strip:
     height: Dim
     scores: Storage
 
-    def stored(self, side: Operand) -> DType:
-        """The dtype that an operand is read in."""
-        dtype = dtype_of(side.var)
+    def stored(self, *operands: Operand) -> DType:
+        """The dtype that operands are read in: a narrow one that all are, or are widened from."""
+        found = {widened_from(self.scheduler, side.var) for side in operands}
+        dtype = found.pop() if len(found) == 1 else None
         return dtype if dtype in self.scheduler.traits.narrow else self.scores.dtype
 
     def held(self, inside: Dim, column: Dim) -> Load:
@@ -199,16 +200,17 @@ def _score(
     inner = variables(at, one.shape, one.inner)
     column = at.variable(two.shape[two.free[0]])
     factors: list[float] = []
+    stored = strip.stored(one, two)
     left = strided(
         strip.scheduler,
         at,
         one.var,
         index_of(one, strip.batch, [strip.row], inner),
-        strip.stored(one),
+        stored,
         factors=factors,
     )
     index = index_of(two, strip.batch, [column], inner)
-    right = lanes_of(strip.scheduler, at, two, index, strip.stored(two), factors)
+    right = lanes_of(strip.scheduler, at, two, index, stored, factors)
     name = at.name("p")
 
     def hold(made: Behind, var: Var) -> None:

@@ -264,7 +264,8 @@ def strided(
             if factors is not None:
                 factors.append(factor)
             return value
-    storage = copied(scheduler, var, sums, order)
+    narrows = sums in scheduler.traits.narrow and dtype_of(var) not in scheduler.traits.narrow
+    storage = copied(scheduler, var, dtype_of(var) if narrows else sums, order)
     return at.load(
         storage,
         tuple(0 if size == 1 else one for one, size in zip(index, storage.shape, strict=True)),

@@ -6,6 +6,7 @@ quotient: only then the weights of some keys can be worked out before all scores
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from burnx.dtype import float32, is_float
@@ -36,7 +37,8 @@ from burnx.shape import Call, Dim, Expr, symbols
 class Attention:
     """``scores`` and ``sums`` are the products, with rows as (strip, row of the strip) of which there are ``count``.
 
-    ``lets`` and ``score`` work out a score from its product.  ``spared``: weights that are no numbers are 0.
+    ``lets`` and ``score`` work out a score from its product.  ``spared``: weights that are no numbers are 0.  ``guarded``:
+    those of a row of nothing but -inf are.
     """
 
     outer: Loops
@@ -46,11 +48,14 @@ class Attention:
     lets: tuple[Let, ...]
     score: Value
     spared: bool = False
+    guarded: bool = False
 
     def share(self, summed: str, total: str) -> str:
         """The text of a result, from a weighted sum and the sum of the weights."""
         share = f"{summed} / {total}"
-        return f"({total} > 0 ? {share} : 0)" if self.spared else share
+        if self.spared:
+            return f"({total} > 0 ? {share} : 0)"
+        return f"({total} == 0 ? 0 : {share})" if self.guarded else share  # NaN stays NaN
 
 
 def attention_of(kernel: Kernel) -> Attention | None:
@@ -61,8 +66,10 @@ def attention_of(kernel: Kernel) -> Attention | None:
     first, rows, last = body
     if not (isinstance(first, Contract) and isinstance(rows, Loop) and isinstance(last, Contract)):
         return None
-    held = _held(first)
-    if held is None or not _is_softmax(rows, held) or not _reads_weights(last, held):
+    held, softmax = _held(first), _softmax_in(rows)
+    if held is None or softmax is None or not _is_softmax(softmax, held):
+        return None
+    if not _reads_weights(last, held):
         return None
     strip = _strip(first, loops[-1])
     if strip is None or first.rows != last.rows or rows.variable != first.rows[0][0]:
@@ -83,6 +90,7 @@ def attention_of(kernel: Kernel) -> Attention | None:
         tuple(each for each in lets if isinstance(each, Let)),
         store.value,
         _is_spared(rows),
+        softmax.top != softmax.greatest.accumulators[0].name,
     )
 
 
@@ -141,20 +149,73 @@ def _anywhere(last: Contract) -> Load:
     return Load(last.left.buffer, 0)
 
 
-def _is_softmax(rows: Loop, held: Buffer) -> bool:
-    if len(rows.body) != 3:
+@dataclass(frozen=True, slots=True)
+class _Softmax:
+    """Of a row: its ``greatest`` score, the ``total`` of its exponentials, and the loop that stores the weights.
+
+    ``top`` is what is taken from scores, ``under`` what exponentials are divided by.
+    """
+
+    greatest: Fold
+    total: Fold
+    store: Loop
+    top: str
+    under: str
+
+
+def _softmax_in(rows: Loop) -> _Softmax | None:
+    """The parts of a row; where all scores are -inf, 0 may be taken from them and 1 be the total."""
+    folds = [each for each in rows.body if isinstance(each, Fold)]
+    store = rows.body[-1] if rows.body else None
+    if len(folds) != 2 or any(len(each.accumulators) != 1 for each in folds):
+        return None
+    if not isinstance(store, Loop) or rows.body[0] is not folds[0]:
+        return None
+    names = [each.accumulators[0].name for each in folds]
+    lets = tuple(each for each in rows.body if isinstance(each, Let))
+    if not lets:
+        alone = rows.body == (*folds, store)
+        return _Softmax(folds[0], folds[1], store, names[0], names[1]) if alone else None
+    if len(lets) != 3 or rows.body != (folds[0], *lets[:2], folds[1], lets[2], store):
+        return None
+    empty, top, under = lets
+    if not _is_empty(empty.value, names[0]):
+        return None
+    if not (_is_chosen(top, empty, 0, names[0]) and _is_chosen(under, empty, 1, names[1])):
+        return None
+    return _Softmax(folds[0], folds[1], store, top.name, under.name)
+
+
+def _is_empty(value: Value, greatest: str) -> bool:
+    """Whether it asks if the greatest score is -inf."""
+    if not isinstance(value, Apply) or value.function != "eq":
         return False
-    greatest, total, store = rows.body
-    if not (isinstance(greatest, Fold) and isinstance(total, Fold) and isinstance(store, Loop)):
+    one, two = value.arguments
+    named = isinstance(one, Local) and one.name == greatest
+    return named and isinstance(two, Constant) and two.value == -math.inf
+
+
+def _is_chosen(let: Let, empty: Let, number: int, otherwise: str) -> bool:
+    """Whether it is a number in an empty row, else what is named."""
+    value = let.value
+    if not isinstance(value, Apply) or value.function != "select":
         return False
-    if len(greatest.accumulators) != 1 or len(total.accumulators) != 1 or greatest.body:
+    test, one, two = value.arguments
+    asks = isinstance(test, Local) and test.name == empty.name
+    named = isinstance(two, Local) and two.name == otherwise
+    return asks and named and isinstance(one, Constant) and one.value == number
+
+
+def _is_softmax(rows: _Softmax, held: Buffer) -> bool:
+    greatest, total, store = rows.greatest, rows.total, rows.store
+    if greatest.body:
         return False
     top, added = greatest.accumulators[0], total.accumulators[0]
     if top.function != "max" or added.function != "add" or not _is_load(top.value, held):
         return False
-    if not _is_exponential(added.value, held, top.name) or len(store.body) != 1:
+    if not _is_exponential(added.value, held, rows.top) or len(store.body) != 1:
         return False
-    kept = _kept(total, held, top.name)
+    kept = _kept(total, held, rows.top)
     last = store.body[0]
     if kept is None or not isinstance(last, Store) or last.buffer is not held or last.combine:
         return False
@@ -163,9 +224,9 @@ def _is_softmax(rows: Loop, held: Buffer) -> bool:
     if not isinstance(quotient, Apply) or quotient.function != "div":
         return False
     over, under = quotient.arguments
-    if not (isinstance(under, Local) and under.name == added.name):
+    if not (isinstance(under, Local) and under.name == rows.under):
         return False
-    return _is_exponential(over, held, top.name) or any(_is_load(over, each) for each in kept)
+    return _is_exponential(over, held, rows.top) or any(_is_load(over, each) for each in kept)
 
 
 def _unrounded(value: Value) -> Value:

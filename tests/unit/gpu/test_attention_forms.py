@@ -53,3 +53,49 @@ def test_an_attention_is_one_kernel(model: Any, monkeypatch: pytest.MonkeyPatch)
     assert kinds == ["attention"]
     assert not np.isnan(found).any()
     np.testing.assert_allclose(found, expected, rtol=1e-2, atol=1e-2)
+
+
+def whole(q: Any, k: Any, v: Any, mask: Any) -> Any:
+    return ops.attention(q, k, v, mask)
+
+
+def shared_heads(q: Any, k: Any, v: Any, mask: Any) -> Any:
+    return ops.attention(q, k[:, :1], v[:, :1], mask)
+
+
+def capped(q: Any, k: Any, v: Any, mask: Any) -> Any:
+    return ops.attention(q, k, v, mask, softcap=2.0, scale=0.3)
+
+
+def hidden(q: Any, k: Any, v: Any, mask: Any) -> Any:
+    return ops.attention(q, k, v, mask == 0)
+
+
+@pytest.mark.parametrize(
+    ("model", "dtype"),
+    [
+        (whole, "float16"),
+        (whole, "float32"),
+        (shared_heads, "float16"),
+        (capped, "float16"),
+        (hidden, "float32"),
+    ],
+)
+def test_the_operator_is_one_kernel_on_what_it_is_given(
+    model: Any, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that see nothing are zeros; what is no number stays so."""
+    kinds, draw = kinds_of(monkeypatch), np.random.default_rng(1)
+    q, k, v = (draw.standard_normal(SHAPE).astype(dtype) for _ in range(3))
+    mask = np.where(draw.random((2, 1, 70, 70)) < 0.5, -np.inf, 0).astype(dtype)
+    mask[0, 0, 3] = -np.inf
+    mask[:, :, 20:40, :64] = -np.inf
+    q[1, 1, 5, 7] = np.nan
+    found = compile_model(model, "opencl:0")(q, k, v, mask).numpy()
+    expected = compile_model(model, "reference")(q, k, v, mask).numpy()
+    assert kinds.count("attention") == 1 and "group" not in kinds
+    if dtype == "float16" and model in (whole, capped):
+        assert kinds == ["attention"], "operands are read as they lie"
+    assert np.isnan(expected[1, 1, 5]).all() and not expected[0, :, 3].any()
+    near = {"float16": 1e-2, "float32": 1e-5}[dtype]
+    np.testing.assert_allclose(found, expected, rtol=near, atol=near)

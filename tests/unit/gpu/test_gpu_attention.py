@@ -16,6 +16,7 @@ from burnx.gpu.attention import fit_attention
 from burnx.gpu.code import Form
 from burnx.gpu.forms import fit_threads
 from burnx.ops import operators
+from burnx.ops.attention_parts import row_softmax
 from burnx.program import Program
 from burnx.runtime.devices.reference.interpreter import Interpreter
 from burnx.shape import symbol
@@ -28,7 +29,9 @@ from tests.unit.gpu.test_tiles_conv import TRAITS
 pytestmark = pytest.mark.skipif(emulated.COMPILER is None, reason="there is no g++")
 
 
-def attention(dtype: Any, rows: Any, keys: Any, deep: int, wide: int, masked: bool) -> Program:
+def attention(
+    dtype: Any, rows: Any, keys: Any, deep: int, wide: int, masked: bool, guarded: bool = False
+) -> Program:
     builder = Builder(operators())
     with builder.ambient():
         q = builder.input(TensorType(dtype, (2, 3, rows, deep)))
@@ -41,7 +44,7 @@ def attention(dtype: Any, rows: Any, keys: Any, deep: int, wide: int, masked: bo
         if masked:
             mask = builder.input(TensorType(dtype, (2, 1, rows, keys)))
             scores = waist.map("add", scores, waist.broadcast(mask, shape))
-        weights = softmax(scores, shape)
+        weights = row_softmax(scores) if guarded else softmax(scores, shape)
         result = waist.contract(weights, v, ((0, 1), (0, 1)), ((3,), (2,)), dtype)
     return builder.finish([result])
 
@@ -73,20 +76,24 @@ PADDED = (6, 140, 32, 32, True)  # more keys than a tile has
 
 
 @pytest.mark.parametrize(
-    ("dtype", "extents"),
+    ("dtype", "extents", "guarded"),
     [
-        *itertools.product((float32, float16), CASES),
-        *((bfloat16, each) for each in (CASES[2], PADDED)),
+        *itertools.product((float32, float16), CASES, [False]),
+        *((bfloat16, each, False) for each in (CASES[2], PADDED)),
+        *((each, CASES[2], True) for each in (float32, float16)),
     ],
 )
-def test_attention(dtype, extents, tmp_path):
-    """Every third form, a different one to begin with in each case."""
+def test_attention(dtype, extents, guarded, tmp_path):
+    """Every third form, a different one to begin with in each case; ``guarded``: rows that see nothing are zeros."""
     rows, keys, deep, wide, masked = extents
     opened = symbol("r"), symbol("k")
-    made = attention(dtype, *(opened if rows != keys else opened[:1] * 2), deep, wide, masked)
+    made = attention(
+        dtype, *(opened if rows != keys else opened[:1] * 2), deep, wide, masked, guarded
+    )
     inputs = inputs_of(dtype, rows, keys, deep, wide, masked)
     stepping = Stepping(made, TRAITS, tmp_path)
     (wanted,) = Interpreter().run(made, inputs)
+    assert np.isnan(wanted[1, 0, 0]).all() != (guarded or not masked)
     tolerance = {float32: 1e-5, float16: 4e-3, bfloat16: 3e-2}[dtype]
     places, place = 100, [*CASES, PADDED].index(extents) % 3
     while place < places:

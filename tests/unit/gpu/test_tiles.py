@@ -154,9 +154,9 @@ def test_warpgroups(operands, turns, tmp_path):
 @pytest.mark.parametrize(
     ("operands", "turns", "extents"),
     [
-        (float16, TURNS[0], (1, 130, 72, 1100)),
+        (float16, TURNS[0], (1, 66, 72, 1100)),
         (bfloat16, TURNS[1], (1, 40, 51, 1030)),
-        (float16, TURNS[3], (2, 128, 64, 1024)),
+        (float16, TURNS[3], (2, 64, 64, 1024)),
     ],
 )
 def test_inner_extents_that_are_spread_over_the_groups_of_a_cluster(
