@@ -93,7 +93,7 @@ def write_loop(scheduler: Scheduler, instruction: Instruction) -> None:
     _carry(body, results[:count], carried)
     _go_on(scheduler, body, turn, going, trips, going_now)
     turns = _count_turns(trips, condition, going_now)
-    scheduler.schedule.steps.append(Repeat(going, body.schedule.steps, turns))
+    scheduler.schedule.steps.append(Repeat(going, body.schedule.steps, turns, scheduler.near))
     for var, storage in zip(instruction.outputs[:count], carried, strict=True):
         _give(scheduler, var, storage)
 

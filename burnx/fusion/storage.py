@@ -117,11 +117,15 @@ class Step:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Repeat:
-    """``body`` again and again while the bool in ``going`` is true: ``turns`` times, if that is known."""
+    """``body`` again and again while the bool in ``going`` is true: ``turns`` times, if that is known.
+
+    ``place`` is the loop's, as a step's is.
+    """
 
     going: Storage
     body: list[Node]
     turns: int | None = None
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -78,6 +78,23 @@ def test_a_loop_on_a_device_counts_each_turn() -> None:
     assert {row.calls for row in rows if "Softmax" in row.place} == {5}
 
 
+def test_a_loop_of_run_time_length_has_a_place_for_every_kernel() -> None:
+    pytest.importorskip("pyopencl")
+
+    def repeated(x: Any, n: Any) -> Any:
+        def body(turn: Any, going: Any, x: Any) -> Any:
+            return going, ops.softmax(x, axis=-1) + x
+
+        return burnx.loop(body, x, trips=n, condition=np.array(True))
+
+    x, n = np.ones((3, 400), np.float32), np.array(3)
+    graph = burnx.trace(repeated, x, n)
+    model = LoadedModel(graph, burnx.Device("opencl:0"))
+    names = [value.name for value in graph.inputs]
+    rows = model.profile(dict(zip(names, (x, n), strict=True)))
+    assert {row.place.partition(" at ")[0] for row in rows} == {"node (Softmax)", "node (Loop)"}
+
+
 def test_the_table_and_its_json_have_the_same(
     place: str, path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

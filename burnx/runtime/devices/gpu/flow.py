@@ -91,11 +91,11 @@ def _turns(made: Flows, node: Repeat, guards: Guards) -> list[Flow]:
         _note_loop(made, start)
         return [Turns(tuple(body), node.turns, None)]
     running = Storage(bool_, ())
-    before = _run(made, _begin(node.going, running, guards), ())
+    before = _run(made, replace(_begin(node.going, running, guards), place=node.place), ())
     start = len(made.kernels)
     inner = (*guards, Guard(running, True))
     body = _flow(made, node.body, inner)
-    body.append(_run(made, _copy_of(node.going, running), inner))
+    body.append(_run(made, replace(_copy_of(node.going, running), place=node.place), inner))
     _note_loop(made, start)
     return [before, Turns(tuple(body), None, running)]
 
