@@ -134,7 +134,7 @@ def as_array(value: Any) -> np.ndarray[Any, Any]:
     """
     try:
         array = np.from_dlpack(value) if _is_foreign(value) else np.asarray(value)
-    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+    except (BufferError, RuntimeError, TypeError, ValueError, LookupError, AttributeError) as error:
         raise InputError(f"a {type(value).__name__} that is no array: {error}") from error
     if array.dtype.kind in "UST":
         return array.astype(object)

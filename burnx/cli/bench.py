@@ -169,6 +169,10 @@ def _profile(
             f"peak: {roofline.bytes_per_s / 1e9:.3g} GB/s copied, {roofline.flops_per_s / 1e9:.4g} GFLOP/s"
             + "".join(f", {n} {v / 1e9:.4g}" for n, v in roofline.matrices.items())
         )
+        if any(fraction > 1 for fraction in fractions):
+            console.say(
+                "above 100 %: what is read lies in a cache, or less is worked out than counted"
+            )
     listed = [
         {**as_json(row), "instruction": row.label, "fraction_of_peak": fraction or None}
         for row, fraction in zip(rows, fractions, strict=True)

@@ -18,11 +18,15 @@ SMALLEST = 2.0**-14
 
 
 def widened_from(scheduler: Scheduler, var: Var) -> DType:
-    """The dtype of what a value is widened from, where it is read so; of float16 it may be a multiple."""
+    """The dtype of what a value is widened from, where it is read so; of float16 it may be a multiple.
+
+    What is rounded on its way is not: ``unscaled``, which takes such values apart, has to find what is looked for here.
+    """
     found, is_scaled = var, False
     while scheduler.is_virtual(found):
         maker = scheduler.uses.makers[found]
-        source = maker.inputs[0] if maker.primitive in _READ else None
+        widens = maker.primitive == "cast" and dtype_of(found) == float32
+        source = maker.inputs[0] if widens or maker.primitive in _MOVED else None
         if maker.primitive == "map" and not is_scaled:
             source, is_scaled = _multiplied(scheduler, maker), True
         if source is None:
@@ -33,7 +37,7 @@ def widened_from(scheduler: Scheduler, var: Var) -> DType:
     return dtype if is_read else dtype_of(var)
 
 
-_READ = frozenset(("cast", "reshape", "transpose"))  # what is read is still what lies in memory
+_MOVED = frozenset(("reshape", "transpose"))  # what is read is still what lies in memory
 
 
 def _multiplied(scheduler: Scheduler, maker: Instruction) -> Var | None:

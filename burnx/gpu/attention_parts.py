@@ -52,10 +52,10 @@ class Attention:
 
     def share(self, summed: str, total: str) -> str:
         """The text of a result, from a weighted sum and the sum of the weights."""
-        share = f"{summed} / {total}"
-        if self.spared:
-            return f"({total} > 0 ? {share} : 0)"
-        return f"({total} == 0 ? 0 : {share})" if self.guarded else share  # NaN stays NaN
+        if self.spared:  # without a total the sum is of values times 0, which not all are 0
+            return f"({total} > 0 ? {summed} / {total} : {total} == 0 ? {summed} : 0)"
+        under = f"({total} == 0 ? 1 : {total})" if self.guarded else total
+        return f"{summed} / {under}"
 
 
 def attention_of(kernel: Kernel) -> Attention | None:
@@ -90,7 +90,7 @@ def attention_of(kernel: Kernel) -> Attention | None:
         tuple(each for each in lets if isinstance(each, Let)),
         store.value,
         _is_spared(rows),
-        softmax.top != softmax.greatest.accumulators[0].name,
+        softmax.guarded,
     )
 
 
@@ -153,7 +153,8 @@ def _anywhere(last: Contract) -> Load:
 class _Softmax:
     """Of a row: its ``greatest`` score, the ``total`` of its exponentials, and the loop that stores the weights.
 
-    ``top`` is what is taken from scores, ``under`` what exponentials are divided by.
+    ``top`` is what is taken from scores, ``under`` what exponentials are divided by; ``guarded``: these are other numbers
+    where all scores are -inf.
     """
 
     greatest: Fold
@@ -161,6 +162,7 @@ class _Softmax:
     store: Loop
     top: str
     under: str
+    guarded: bool = False
 
 
 def _softmax_in(rows: Loop) -> _Softmax | None:
@@ -183,7 +185,7 @@ def _softmax_in(rows: Loop) -> _Softmax | None:
         return None
     if not (_is_chosen(top, empty, 0, names[0]) and _is_chosen(under, empty, 1, names[1])):
         return None
-    return _Softmax(folds[0], folds[1], store, top.name, under.name)
+    return _Softmax(folds[0], folds[1], store, top.name, under.name, True)
 
 
 def _is_empty(value: Value, greatest: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,8 @@ class DeviceArray:
 
         Raises: ShapeError if there are not as many.
         """
-        sizes = [int(each) for each in (shape[0] if _is_sequence(shape) else shape)]
+        given = shape[0] if len(shape) == 1 and np.ndim(shape[0]) else shape
+        sizes = [index(each) for each in given]
         known = math.prod(size for size in sizes if size != -1)
         if sizes.count(-1) == 1 and known:
             sizes[sizes.index(-1)] = self.size // known
@@ -128,11 +130,13 @@ class DeviceArray:
         )
 
     def __eq__(self, other: object) -> Any:
-        return self._refuse() if self is not other and hasattr(other, "shape") else self is other
+        numbers = hasattr(other, "shape") or isinstance(other, (bool, int, float, complex))
+        return self._refuse() if self is not other and numbers else self is other
 
     __hash__ = object.__hash__
     __add__ = __sub__ = __mul__ = __truediv__ = __matmul__ = __pow__ = __neg__ = _refuse
     __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rmatmul__ = __rpow__ = _refuse
+    __floordiv__ = __mod__ = __and__ = __or__ = __xor__ = __invert__ = __abs__ = _refuse
     __lt__ = __le__ = __gt__ = __ge__ = __getitem__ = __bool__ = _refuse
 
     def __repr__(self) -> str:
@@ -152,10 +156,6 @@ def _put_by_name(name: str, array: Array) -> DeviceArray:
     from burnx.runtime.devices.gpu import find_driver
 
     return put(find_driver(name), array)
-
-
-def _is_sequence(shape: Any) -> bool:
-    return len(shape) == 1 and isinstance(shape[0], (tuple, list))
 
 
 def is_array(value: Any) -> bool:

@@ -55,10 +55,8 @@ DENSITY_MOST = (
 SMALL_BYTES = 16 << 20
 _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _PIECE = 1 << 20
-_BEGINS, _ENDS = (
-    b"PK\3\4",
-    b"PK\5\6",
-)  # of an archive's first record and of its last, which has no comment
+_BEGINS = b"PK\3\4"  # of an archive's first record
+_ENDS = b"PK\5\6"  # of its last one, which has no comment
 _END_BYTES = 22
 _STARTS = 1980, 1, 1, 0, 0, 0  # the time of all entries: equal contents make equal files
 

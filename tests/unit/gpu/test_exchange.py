@@ -78,10 +78,13 @@ def test_an_array_on_a_device_says_what_it_does_not_do() -> None:
     pytest.importorskip("pyopencl")
     there = burnx.Device("opencl:0").put(X)
     assert len(there) == 2 and there.reshape(3, -1).shape == there.reshape((3, 2)).shape == (3, 2)
-    assert there == there and there != 3 and there in [there]
+    assert there == there and there != "three" and there in [there]
+    assert there.reshape(np.array([3, 2])).shape == (3, 2)
     for wrong in (
         lambda: there == burnx.Device("opencl:0").put(X),
+        lambda: there == 3,
         lambda: there + 1,
+        lambda: there % 2,
         lambda: 2 * there,
         lambda: there[0],
         lambda: bool(there),

@@ -16,6 +16,7 @@ import pytest
 from onnx import parser
 
 import burnx
+from burnx import ops
 from burnx.dtype import DTYPES
 from burnx.gpu.attention_parts import attention_of
 from burnx.gpu.code import Form
@@ -164,6 +165,12 @@ def test_the_same_kernel_with_another_mask_is_not_the_librarys(library: NumpyLib
     library.asked.clear()
     found = burnx.compile(model(hidden), DEVICE)(x).numpy()
     assert np.isnan(found[:, 3]).all() and np.isfinite(found[:, 4:]).all()
+    assert not attentions(library)
+
+
+def test_rows_that_see_nothing_and_are_zeros_are_not_the_librarys(library: NumpyLibrary) -> None:
+    """What a library makes of scores that are all -inf is not known, and the operator says it."""
+    run_twice(lambda q, k, v: ops.attention(q, k, v), (Q / 8, Q / 4, Q), "float16")
     assert not attentions(library)
 
 

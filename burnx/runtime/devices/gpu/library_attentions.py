@@ -33,7 +33,7 @@ TAME = 1000.0  # what is added may reach so far, at its greatest in a row
 def find_attention(kernel: Kernel, sizes: Sizes) -> Attention | None:
     """A kernel as one attention; None if what it does is no library's to do."""
     found = attention_of(kernel)
-    if found is None or found.spared:
+    if found is None or found.spared or found.guarded:
         return None
     given = found.scores.contract.left.dtype
     score = _score(found, found.score, given)
