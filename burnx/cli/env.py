@@ -33,11 +33,11 @@ def env_command() -> None:
 @click.pass_obj
 def list_command(console: Console, /) -> None:
     """List the environments in the folder of BURNX_CACHE."""
-    from burnx.runtime.environments.carry import summarize
+    from burnx.runtime.environments.carry import NOTHING_KEPT, summarize
 
     found = summarize()
     if not found:
-        console.say("nothing is kept here: BURNX_CACHE is 'off', or no folder that is ours")
+        console.say(NOTHING_KEPT)
     rows = [
         (each.name, *(each.entries.get(kind, 0) for kind in _KINDS), f"{each.size_bytes / 1e6:.1f}")
         for each in found

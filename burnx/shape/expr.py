@@ -265,7 +265,7 @@ def _divide_monomial(monomial: Monomial, by: Monomial) -> Monomial | None:
     return tuple(rest)
 
 
-def _exact_quotient(left: Dim, right: Dim) -> Dim | None:
+def exact_quotient(left: Dim, right: Dim) -> Dim | None:
     """The polynomial q with left = q * right, if there is one (long division by the leading term)."""
     (lead, factor), quotient, rest = next(iter(_terms(right).items())), 0, left
     result: Dim = quotient
@@ -293,7 +293,7 @@ def floordiv(left: Dim, right: Dim) -> Dim:
         raise ShapeError(f"a dimension cannot be divided by zero: {left} // 0")
     if left == right:
         return 1
-    exact = _exact_quotient(left, right)
+    exact = exact_quotient(left, right)
     if exact is not None:
         return exact
     nested = _nested_quotient(left, right)
@@ -335,7 +335,7 @@ def mod(left: Dim, right: Dim) -> Dim:
     """left % right, with the sign of right."""
     if isinstance(left, int) and isinstance(right, int):
         return _mod(left, right)
-    return 0 if _exact_quotient(left, right) is not None else make_call("mod", left, right)
+    return 0 if exact_quotient(left, right) is not None else make_call("mod", left, right)
 
 
 def evaluate(dim: Dim, sizes: Mapping[str, int]) -> int:

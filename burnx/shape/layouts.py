@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from burnx.shape.broadcasting import product
-from burnx.shape.expr import Dim, Shape
+from burnx.shape.expr import Dim, Shape, exact_quotient
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,11 +84,11 @@ def _dealt(pieces: list[Piece], sizes: Shape, memory: list[Piece]) -> list[Piece
     left, axes, parted = list(pieces), [], dict[Piece, Pieces]()
     for size in sizes:
         axis: list[Piece] = []
-        while (missing := _quotient(size, product(piece.size for piece in axis))) != 1:
+        while (missing := exact_quotient(size, product(piece.size for piece in axis))) != 1:
             if missing is None or not left:
                 return None
-            if _quotient(missing, left[0].size) is None:
-                rest = _quotient(left[0].size, missing)
+            if exact_quotient(missing, left[0].size) is None:
+                rest = exact_quotient(left[0].size, missing)
                 if rest is None:
                     return None
                 whole, parts = left[0], (Piece(missing), Piece(rest))
@@ -108,14 +108,6 @@ def _parted(memory: Sequence[Piece], parted: dict[Piece, Pieces]) -> list[Piece]
     for piece in memory:
         found += _parted(parted[piece], parted) if piece in parted else [piece]
     return found
-
-
-def _quotient(one: Dim, two: Dim) -> Dim | None:
-    """What ``one`` is times ``two``; None if that is no number of elements, or is not known."""
-    if isinstance(one, int) and isinstance(two, int):
-        return None if one % two else one // two
-    found = one // two
-    return found if found * two == one else None
 
 
 def matching_runs(source: Shape, target: Shape) -> list[tuple[tuple[int, int], tuple[int, int]]]:

@@ -44,6 +44,7 @@ from burnx.runtime.environments.contents import (
 from burnx.runtime.environments.machine import describe_machine, find_obstacle
 
 FORMAT = 1
+NOTHING_KEPT = "nothing is kept here: BURNX_CACHE is 'off', or no folder that is ours"
 MANIFEST = "manifest.json"
 MANIFEST_MOST = 64 << 20
 ENTRY_MOST = 4 << 30
@@ -164,7 +165,7 @@ def _open(name: str) -> KeptFiles:
 
 
 def _nothing_kept() -> UsageError:
-    return UsageError("nothing is kept here: BURNX_CACHE is 'off', or no folder that is ours")
+    return UsageError(NOTHING_KEPT)
 
 
 def import_environment(path: str, name: str) -> Report:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from burnx.errors import DeviceError
+from burnx.runtime.devices.cuda import packages
 from burnx.runtime.devices.cuda.cudnn import attention, convolution, plans
 from burnx.runtime.devices.cuda.cudnn.attention import ATTENTION, describe_attention
 from burnx.runtime.devices.gpu.library_attention import Attention, Heads
@@ -98,12 +99,12 @@ def test_a_refusal_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_the_package_there_is_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
     def find(name: str) -> str:
         if name == plans.FRONTEND:
-            raise plans.PackageNotFoundError(name)
+            raise packages.PackageNotFoundError(name)
         return "9.0"
 
-    monkeypatch.setattr(plans, "version", find)
+    monkeypatch.setattr(packages, "version", find)
     assert plans.find_library() == {}
-    monkeypatch.setattr(plans, "version", lambda name: "9.0")
+    monkeypatch.setattr(packages, "version", lambda name: "9.0")
     assert plans.FRONTEND in plans.find_library()
 
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
 from burnx.dtype import DTYPES
 from burnx.errors import DeviceError
+from burnx.runtime.devices.cuda.packages import find_versions
 from burnx.runtime.devices.gpu.driver import Launch, Place
 from burnx.runtime.devices.gpu.library import Gemm, Matrix
 
@@ -27,15 +26,7 @@ _PACKAGES = ("nvmath-python", "nvidia-cublas", "nvidia-cublas-cu12")
 
 def find_library() -> dict[str, str]:
     """The versions of the packages that products need, by name; none if nvmath-python is not here."""
-    if find_spec("nvmath") is None:
-        return {}
-    found = {}
-    for name in _PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
+    return find_versions(*_PACKAGES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,17 +91,20 @@ def _turns(made: Flows, node: Repeat, guards: Guards) -> list[Flow]:
         _note_loop(made, start)
         return [Turns(tuple(body), node.turns, None)]
     running = Storage(bool_, ())
-    before = _run(made, replace(_begin(node.going, running, guards), place=node.place), ())
+    before = _run(made, _note_going(node, running, guards), ())
     start = len(made.kernels)
     inner = (*guards, Guard(running, True))
     body = _flow(made, node.body, inner)
-    body.append(_run(made, replace(_copy_of(node.going, running), place=node.place), inner))
+    body.append(_run(made, _note_going(node, running), inner))
     _note_loop(made, start)
     return [before, Turns(tuple(body), None, running)]
 
 
-def _begin(going: Storage, running: Storage, guards: Guards) -> Step:
-    """The step that says whether a loop begins.  It has no guards itself: the host asks, whether they hold or not."""
+def _note_going(node: Repeat, running: Storage, guards: Guards = ()) -> Step:
+    """The step that says for the host whether a loop goes on, and all ``guards`` hold.
+
+    Before the first turn it has none itself, but reads them: the host asks, whether they hold or not.
+    """
     given, to = Buffer("b0", bool_), Buffer("b1", bool_)
     buffers = [Buffer(f"g{place}", bool_) for place in range(len(guards))]
     value: Value = Load(given, 0)
@@ -110,20 +113,13 @@ def _begin(going: Storage, running: Storage, guards: Guards) -> Step:
         held = held if guard.value else Apply("not", (held,), bool_)
         value = Apply("and", (held, value), bool_)
     kernel = Kernel((given, *buffers, to), (), (Store(to, 0, value),))
-    storages = (going, *(guard.storage for guard in guards), running)
-    return Step(kernel, storages, (), frozenset([running]), 1)
+    storages = (node.going, *(guard.storage for guard in guards), running)
+    return Step(kernel, storages, (), frozenset([running]), 1, node.place)
 
 
 def _note_loop(made: Flows, start: int) -> None:
     if len(made.kernels) > start:
         made.lines.loops.append((start, len(made.kernels) - 1))
-
-
-def _copy_of(source: Storage, target: Storage) -> Step:
-    """The step that copies a bool."""
-    one, two = Buffer("b0", bool_), Buffer("b1", bool_)
-    kernel = Kernel((one, two), (), (Store(two, 0, Load(one, 0)),))
-    return Step(kernel, (source, target), (), frozenset([target]), 1)
 
 
 def task_of(made: Flows, line: int) -> Task:

@@ -9,11 +9,11 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, lru_cache
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from burnx.dtype import DTYPES
 from burnx.errors import DeviceError
+from burnx.runtime.devices.cuda.packages import find_versions
 from burnx.runtime.devices.gpu.binaries import load_or_build
 from burnx.runtime.devices.gpu.driver import Place
 
@@ -26,13 +26,7 @@ _TYPES = {"float32": "FLOAT", "float16": "HALF", "bfloat16": "BFLOAT16"}
 
 def find_library() -> dict[str, str]:
     """The versions of the packages that plans need, by name; none if cudnn-frontend is not here."""
-    found = {}
-    for name in _PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found if FRONTEND in found else {}
+    return find_versions(*_PACKAGES)
 
 
 @dataclass(frozen=True, slots=True)
