@@ -176,7 +176,7 @@ def _write(scheduler: Scheduler, cluster: Cluster) -> None:
     body: list[Statement] = [scored, *softened, summed]
     loops = [*loops_of(at, batch), (str(block), at.ranges[str(block)])]
     work = product((*one.shape, two.shape[two.free[0]])) * 2
-    scheduler.step(at, in_loops(loops, body, parallel=True), writes, work, cluster.seed.place)
+    scheduler.step(at, in_loops(loops, body, parallel=True), writes, work)
 
 
 def _strip_rows(count: Dim) -> int:
@@ -244,7 +244,7 @@ def _soften(strip: _Strip, cluster: Cluster, index: Index, column: Dim) -> list[
     if index[-1] != column or any(symbols(each) & symbols(column) for each in index[:-1]):
         raise KeyError(index)
     row = {axis: index[axis] for axis in range(len(full) - 1)}
-    rows = Rows(strip.scheduler, cluster, strip.at, full, axes, row, True, cluster.seed.place)
+    rows = Rows(strip.scheduler, cluster, strip.at, full, axes, row, True)
     source = cluster.seed.inputs[0]
     (weights,) = strip.scheduler.exported(cluster)
     assert source is not None

@@ -87,4 +87,4 @@ def write_compact(scheduler: Scheduler, instruction: Instruction) -> None:
             part = Apply("trunc_mod", (part, Position(size, int64)), int64)
         body.append(Store(at.buffer(storage), at.place(storage, (axis, place)), part))
     nested = in_loops([(str(place), many)], body, parallel=True)
-    scheduler.step(at, nested, [storage], many * 4 * turns, instruction.place)
+    scheduler.step(at, nested, [storage], many * 4 * turns)

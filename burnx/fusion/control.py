@@ -199,4 +199,4 @@ def _give(scheduler: Scheduler, var: Var, storage: Storage) -> None:
         scheduler.memory[var] = storage
         return
     target = scheduler.allocate(var)
-    fill(scheduler, target, shape_of(var), lambda at, index: at.load(storage, index), "")
+    fill(scheduler, target, shape_of(var), lambda at, index: at.load(storage, index))

@@ -167,7 +167,7 @@ def _write_product(
     if made.groups > 1:
         body = [Loop(str(group), made.groups, tuple(body), parallel=True)]
     work = product((*made.result, *made.weight[1:]))
-    scheduler.step(at, body, behind.writes, work, cluster.seed.place)
+    scheduler.step(at, body, behind.writes, work)
 
 
 def _weights(
@@ -205,7 +205,7 @@ def _weights_moved(scheduler: Scheduler, made: Geometry, sums: DType) -> Storage
         value = at.value(made.weights, index)
         return value if value.dtype == sums else Cast(value, sums)
 
-    fill(scheduler, storage, made.weight, element, "")
+    fill(scheduler, storage, made.weight, element)
     return storage
 
 
@@ -248,7 +248,7 @@ def _write_depthwise(
     body: list[Statement] = [Loop(str(channel), made.groups, (fold, *behind.body), lanes=True)]
     body = in_loops(loops_of(at, rows), body, parallel=True)
     work = product((*made.result, *made.weight[1:])) * 2
-    scheduler.step(at, body, behind.writes, work, cluster.seed.place)
+    scheduler.step(at, body, behind.writes, work)
 
 
 def _depthwise_weights(scheduler: Scheduler, made: Geometry, sums: DType) -> Storage:
@@ -274,4 +274,4 @@ def _write_zeros(
     )
     body: list[Statement] = [Loop(str(channel), made.result[1], tuple(behind.body), lanes=True)]
     body = in_loops(loops_of(at, rows), body, parallel=True)
-    scheduler.step(at, body, behind.writes, product(made.result), cluster.seed.place)
+    scheduler.step(at, body, behind.writes, product(made.result))

@@ -43,7 +43,7 @@ def write_elementwise(scheduler: Scheduler, instruction: Instruction) -> None:
         value = VIRTUAL[instruction.primitive](at, instruction, index)
         return as_stored(value, dtype_of(var))
 
-    fill(scheduler, storage, shape_of(var), element, instruction.place)
+    fill(scheduler, storage, shape_of(var), element)
 
 
 def fill(
@@ -51,7 +51,6 @@ def fill(
     storage: Storage,
     shape: Shape,
     element: Element,
-    place: str = "",
     shift: Index | None = None,
 ) -> None:
     """A step that stores ``element(index)`` for every index of a shape, ``shift`` further in each axis."""
@@ -66,7 +65,7 @@ def fill(
         if found is None or not _split(splits, storage, shape, found):
             break
     body = nest(merge(loops, [store], at))
-    scheduler.step(at, body, [storage], product(shape) * weight(value), place)
+    scheduler.step(at, body, [storage], product(shape) * weight(value))
 
 
 def _open(

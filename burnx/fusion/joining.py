@@ -27,7 +27,7 @@ def write_concat(scheduler: Scheduler, instruction: Instruction) -> None:
             scheduler.in_memory(operand), storage, shift
         ):
             continue
-        fill(scheduler, storage, shape, _copied(operand), instruction.place, shift)
+        fill(scheduler, storage, shape, _copied(operand), shift)
 
 
 def _is_there(part: Storage, whole: Storage, start: Index) -> bool:
@@ -64,7 +64,6 @@ def write_pad(scheduler: Scheduler, instruction: Instruction) -> None:
         storage,
         shape_of(var),
         lambda at, index: as_stored(at.value(value, (0,) * rank), dtype_of(var)),
-        instruction.place,
     )
     cut = tuple(maximum(-before, 0) for before in low)
     ends = tuple(maximum(-after, 0) for after in high)
@@ -73,4 +72,4 @@ def write_pad(scheduler: Scheduler, instruction: Instruction) -> None:
     )
     shift = tuple(maximum(before, 0) for before in low)
     inside = tuple(minimum(a, b) for a, b in zip(kept, shape_of(var), strict=True))
-    fill(scheduler, storage, inside, _copied(source, cut), instruction.place, shift)
+    fill(scheduler, storage, inside, _copied(source, cut), shift)

@@ -136,7 +136,7 @@ class _Product:
         )
         body = in_loops(outer, [statement], parallel=True)
         size = product((*self.left.shape, *(self.right.shape[k] for k in self.right.free)))
-        self.scheduler.step(at, body, behind.writes, size, seed.place)
+        self.scheduler.step(at, body, behind.writes, size)
 
     def _stored(self, weight: Var, sums: DType) -> tuple[DType, DType]:
         """The dtypes that the left and the right operand are read in: narrow ones, where they can be."""

@@ -57,7 +57,6 @@ class Rows:
     axes: tuple[int, ...]
     row: dict[int, Dim]  # kept axis -> index
     lanes_inside: bool
-    place: str
     body: list[Statement] = field(default_factory=list)
     kept: dict[Var, Callable[[Index], Load]] = field(default_factory=dict)
     writes: list[Storage] = field(default_factory=list)
@@ -100,7 +99,7 @@ def write_rows(scheduler: Scheduler, seed: Instruction) -> None:
     except KeyError:
         dissolve(cluster)
     work = product(rows.full) * max(rows.work, 1)
-    scheduler.step(rows.at, _close(rows), rows.writes, work, rows.place)
+    scheduler.step(rows.at, _close(rows), rows.writes, work)
 
 
 def _open(scheduler: Scheduler, cluster: Cluster) -> Rows:
@@ -115,7 +114,7 @@ def _open(scheduler: Scheduler, cluster: Cluster) -> Rows:
     for axis in order:
         if axis not in axes:
             row[axis] = 0 if full[axis] == 1 else at.variable(full[axis])
-    return Rows(scheduler, cluster, at, full, axes, row, inside, cluster.seed.place)
+    return Rows(scheduler, cluster, at, full, axes, row, inside)
 
 
 def write_member(rows: Rows, member: Instruction, exported: list[Var]) -> None:

@@ -63,7 +63,6 @@ class _Scan:
     function: str
     dtype: DType
     element: Element
-    place: str
 
     @property
     def blocks(self) -> Dim:
@@ -100,7 +99,7 @@ def write_in_blocks(scheduler: Scheduler, instruction: Instruction) -> None:
 
     rows = (*shape[:axis], *shape[axis + 1 :])
     function, dtype = FOLDS[given["function"]], working_dtype(dtype_of(source))
-    scan = _Scan(scheduler, rows, length, function, dtype, element, instruction.place)
+    scan = _Scan(scheduler, rows, length, function, dtype, element)
     _write_scan(scan, (storage, place), bool(given["exclusive"]), 0)
 
 
@@ -119,7 +118,6 @@ def _write_scan(scan: _Scan, to: tuple[Storage, Place], exclusive: bool, depth: 
         scan.function,
         scan.dtype,
         lambda at, row, turn: at.load(totals, (*row, turn)),
-        scan.place,
     )
     _write_scan(
         inner, (before, lambda at, row, turn: at.place(before, (*row, turn))), True, depth + 1
@@ -173,4 +171,4 @@ def _write_turns(
 
 def _add_step(scan: _Scan, at: Expressions, body: list[Statement], to: Storage) -> None:
     work = product(scan.rows) * scan.length * 2
-    scan.scheduler.step(at, body, [to], work, scan.place)
+    scan.scheduler.step(at, body, [to], work)

@@ -60,7 +60,7 @@ def write_argreduce(scheduler: Scheduler, instruction: Instruction) -> None:
     ]
     loops = [*zip(map(str, outer), _without(shape, axis), strict=True)]
     body = in_loops(loops, body, parallel=True)
-    scheduler.step(at, body, [storage], product(shape) * 3, instruction.place)
+    scheduler.step(at, body, [storage], product(shape) * 3)
 
 
 def _without(shape: tuple[Dim, ...], axis: int) -> list[Dim]:
@@ -102,4 +102,4 @@ def write_cumulate(scheduler: Scheduler, instruction: Instruction) -> None:
         nested = [
             Loop(str(outer[k]), shape[k], tuple(nested), parallel=not lanes or alone, lanes=lanes)
         ]
-    scheduler.step(at, nested, [storage], product(shape) * 2, instruction.place)
+    scheduler.step(at, nested, [storage], product(shape) * 2)

@@ -56,7 +56,6 @@ def _copy(scheduler: Scheduler, instruction: Instruction, source: Var) -> Storag
         storage,
         shape_of(source),
         lambda at, index: as_stored(at.value(source, index), dtype),
-        instruction.place,
     )
     return storage
 
@@ -86,4 +85,4 @@ def _write(
     serial = in_loops([each for each in loops if each not in free], [store])
     body = in_loops(free, serial, parallel=True)  # an axis that keeps its index meets no other
     work = product(shape_of(updates)) * 4
-    scheduler.step(at, body, [storage], work, instruction.place)
+    scheduler.step(at, body, [storage], work)

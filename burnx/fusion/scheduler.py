@@ -186,11 +186,10 @@ class Scheduler:
         body: Sequence[Statement],
         writes: Iterable[Storage],
         work: Dim,
-        place: str = "",
     ) -> None:
-        """Add a kernel to the schedule; ``place`` is that of what is written just now, unless it is another."""
+        """Add a kernel to the schedule, for what is written just now."""
         kernel, sizes = finish(tuple(body), at.buffers.values(), at.lookups)
-        step = Step(kernel, tuple(at.buffers), sizes, frozenset(writes), work, place or self.near)
+        step = Step(kernel, tuple(at.buffers), sizes, frozenset(writes), work, self.near)
         self.schedule.steps.append(step)
         self.traits.note(step)
 
@@ -201,7 +200,7 @@ class Scheduler:
         cluster = self.owners.get(instruction)
         self.done.update(cluster.members if cluster is not None else [instruction])
         around = self.near
-        self.near = instruction.place or around
+        self.near = (instruction if cluster is None else cluster.seed).place or around
         if cluster is not None:
             WRITERS[cluster.kind](self, cluster.seed)
         elif instruction.primitive in WRITERS:

@@ -84,7 +84,7 @@ class _Sorting:
         self, at: Expressions, body: list[Statement], writes: list[Storage], each: Dim
     ) -> None:
         work = product(self.rows) * self.length * each
-        self.scheduler.step(at, body, writes, work, self.instruction.place)
+        self.scheduler.step(at, body, writes, work)
 
 
 @writer("sort")
@@ -123,8 +123,7 @@ def _write_keys(sorting: _Sorting) -> None:
         key = make_key(value, dtype_of(sorting.source))
         return Apply("bit_not", (key,), key.dtype) if descending else key
 
-    place = sorting.instruction.place
-    fill(sorting.scheduler, sorting.keys, sorting.keys.shape, element, place)
+    fill(sorting.scheduler, sorting.keys, sorting.keys.shape, element)
 
 
 def make_key(value: Value, dtype: DType) -> Value:
@@ -289,4 +288,4 @@ def _write_results(sorting: _Sorting, order: Storage) -> None:
     shape = shape_of(sorting.source)
     for var, is_values in sorting.wanted():
         element = value if is_values else position
-        fill(scheduler, scheduler.allocate(var), shape, element, sorting.instruction.place)
+        fill(scheduler, scheduler.allocate(var), shape, element)

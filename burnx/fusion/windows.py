@@ -71,4 +71,4 @@ def write_window(scheduler: Scheduler, instruction: Instruction) -> None:
         lanes, alone = depth == 0, len(axes) == 1
         body = [Loop(str(out[axis]), shape_of(var)[axis], tuple(body), not lanes or alone, lanes)]
     work = product((*shape_of(var), *window)) * 2
-    scheduler.step(at, body, [storage], work, instruction.place)
+    scheduler.step(at, body, [storage], work)

@@ -61,9 +61,8 @@ def write_winograd(
     if scheme is None:
         return False
     tiles = Tiles(scheme, made.result[0], made.result[2:])
-    place = cluster.seed.place
-    data = _write_forward(scheduler, made, source, tiles, place)
-    products = _write_products(scheduler, cluster, data, tiles, place)
+    data = _write_forward(scheduler, made, source, tiles)
+    products = _write_products(scheduler, cluster, data, tiles)
     _write_backward(scheduler, cluster, made, products, tiles)
     return True
 
@@ -120,9 +119,7 @@ def _scratch(scheduler: Scheduler, dtype: DType, sizes: tuple[int, int], channel
     return scheduler.scratch(dtype, (*sizes, channels + APART))
 
 
-def _write_forward(
-    scheduler: Scheduler, made: Geometry, source: Storage, tiles: Tiles, place: str
-) -> Storage:
+def _write_forward(scheduler: Scheduler, made: Geometry, source: Storage, tiles: Tiles) -> Storage:
     at, size = scheduler.expressions(), range(tiles.scheme.tile)
     channels = made.weight[1]
     assert isinstance(channels, int)
@@ -147,7 +144,7 @@ def _write_forward(
         Loop(str(column), len(size), tuple(along)),
     )
     work = product(target.shape) * 5
-    scheduler.step(at, _around(at, rows, [body]), [target], work, place)
+    scheduler.step(at, _around(at, rows, [body]), [target], work)
     return target
 
 
@@ -169,9 +166,7 @@ def _read(
     return [Load(buffer, base + minimum(j, width + 1) * strides[3]) for j in range(tile)]
 
 
-def _write_products(
-    scheduler: Scheduler, cluster: Cluster, data: Storage, tiles: Tiles, place: str
-) -> Storage:
+def _write_products(scheduler: Scheduler, cluster: Cluster, data: Storage, tiles: Tiles) -> Storage:
     """For each number of a tile: all tiles times its weights."""
     weight = cluster.seed.inputs[1]
     assert weight is not None and weight.array is not None
@@ -201,7 +196,7 @@ def _write_products(
     )
     body = [Loop(str(number), tiles.scheme.tile**2, (statement,), parallel=True)]
     work = product((*tiles.shape(channels), outputs))
-    scheduler.step(at, body, [target], work, place)
+    scheduler.step(at, body, [target], work)
     return target
 
 
@@ -227,7 +222,7 @@ def _write_backward(
     behind = write_behind(scheduler, at, cluster, value, index, channels_last(len(made.result)))
     body = in_loops(loops, [_lanes(at, channel, *behind.body)])
     around = _around(at, rows, [transform, *body])
-    scheduler.step(at, around, behind.writes, product((*made.result, 12)), cluster.seed.place)
+    scheduler.step(at, around, behind.writes, product((*made.result, 12)))
 
 
 def _results(
